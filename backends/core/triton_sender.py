@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The Tritone authors
+# SPDX-License-Identifier: Apache-2.0
+"""Chunks and errors as Triton responses. The only place that builds one; `pb_utils` exists in the server alone.
+
+The 24.10 server never delivers to a BLS caller an error that follows another response: the caller waits for ever when
+it comes with the final flag, and sees an empty end when it comes before it. So to callers that set `accept`, as BLS
+callers do, an error after the first response travels as a FAILED chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import numpy as np
+
+from tritone.backends.core import protocol
+from tritone.backends.core.chunk import Chunk, chunk_arrays
+from tritone.backends.core.protocol import ChunkKind
+from tritone.errors import TRITON_CODES, TritoneError, to_wire
+
+
+def triton_error(pb_utils: Any, error: TritoneError) -> Any:
+    """The `TritonError` that carries `error`."""
+    code = getattr(pb_utils.TritonError, TRITON_CODES[type(error)])
+    return pb_utils.TritonError(to_wire(error), code)
+
+
+class TritonSender:
+    """A `ResponseSender` over Triton's own sender of one decoupled request. Owns the numbers of its chunks."""
+
+    def __init__(self, pb_utils: Any, sender: Any) -> None:
+        self._pb_utils = pb_utils
+        self._sender = sender
+        self._next_index = 0
+        # The server frees what `is_cancelled` asks about with the final response: a question at that moment or later
+        # crashes the 24.10 server as a whole.
+        self._closing = threading.Lock()
+        self._is_closed = False
+        self.wants_failed_chunk = False
+
+    def is_cancelled(self) -> bool:
+        """Whether the client cancelled; false once the final response is sent. A round trip to the server."""
+        with self._closing:
+            return not self._is_closed and bool(self._sender.is_cancelled())
+
+    def send_chunk(self, chunk: Chunk, *, is_final: bool) -> None:
+        """Send one chunk under the next number; blocks for a round trip to the server process."""
+        tensors = [self._pb_utils.Tensor(name, array) for name, array in chunk_arrays(chunk).items()]
+        self.send_tensors(tensors, is_final=is_final)
+
+    def send_tensors(self, tensors: list[Any], *, is_final: bool) -> None:
+        """Send tensors that are already Triton's, all but the number, as a relay does."""
+        number = np.array([self._next_index], dtype=np.int32)
+        tensors = [self._pb_utils.Tensor(protocol.CHUNK_INDEX.name, number), *tensors]
+        response = self._pb_utils.InferenceResponse(output_tensors=tensors)
+        if is_final:
+            self._close(response)
+        else:
+            self._sender.send(response)
+        self._next_index += 1
+
+    def send_error(self, error: TritoneError) -> None:
+        """Send `error` as the final response."""
+        if self.wants_failed_chunk and self._next_index > 0:
+            self.send_chunk(Chunk(ChunkKind.FAILED, details=json.loads(to_wire(error))), is_final=True)
+            return
+        self._close(self._pb_utils.InferenceResponse(error=triton_error(self._pb_utils, error)))
+
+    def _close(self, response: Any) -> None:
+        with self._closing:
+            self._is_closed = True
+            self._sender.send(response, flags=self._pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 The Tritone authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a request body as one strict JSON object.
+
+Refused beyond bad JSON: nesting deeper than 32, duplicate keys, NaN and Infinity, invalid UTF-8, lone surrogates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import orjson
+from starlette.types import Receive, Scope
+
+from tritone.errors import Cancelled, InvalidRequest
+from tritone.gateway.http_errors import HttpFault
+
+MAX_DEPTH = 32
+
+# Possessive, so a long or unclosed string costs one pass and no memory.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_INNERMOST = re.compile(rb"\[\]|\{\}")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+async def read_json(scope: Scope, receive: Receive, *, timeout_s: float) -> dict[str, Any]:
+    """The body of an `application/json` request."""
+    _require_json_type(scope)
+    try:
+        async with asyncio.timeout(timeout_s):
+            body = await _read_body(receive)
+    except TimeoutError:
+        raise HttpFault(
+            408, "The request body did not arrive in time.", code="timeout", headers=((b"connection", b"close"),)
+        ) from None
+    return parse_object(body)
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Parse one JSON object under the rules of this module."""
+    # What is left without strings shows nesting and the number of keys without building a tree.
+    structure = _STRING.sub(b"", body)
+    if _is_too_deep(structure):
+        raise InvalidRequest(f"The JSON body is nested deeper than {MAX_DEPTH} levels.")
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest(f"The body is not valid JSON (line {error.lineno}, column {error.colno}).") from None
+    if not isinstance(value, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    if _count_keys(value) != structure.count(b":"):
+        raise InvalidRequest("The JSON body has an object with a duplicate key.")
+    return value
+
+
+async def _read_body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Cancelled("the client went away before its request was complete")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _require_json_type(scope: Scope) -> None:
+    values = [value for name, value in scope["headers"] if name == b"content-type"]
+    media_type, _, parameters = (values[0] if len(values) == 1 else b"").partition(b";")
+    charset = parameters.strip().lower().replace(b'"', b"")
+    if media_type.strip().lower() != b"application/json" or charset not in (b"", b"charset=utf-8"):
+        raise HttpFault(415, "Content-Type must be application/json.", code="unsupported_media_type")
+
+
+def _is_too_deep(structure: bytes) -> bool:
+    brackets = structure.translate(None, _NOT_BRACKETS)
+    # Each pass removes the innermost level. Brackets that do not match stay, and the parser refuses them.
+    for _ in range(MAX_DEPTH):
+        shorter = _INNERMOST.sub(b"", brackets)
+        if len(shorter) == len(brackets):
+            return False
+        brackets = shorter
+    return _INNERMOST.search(brackets) is not None
+
+
+def _count_keys(root: dict[str, Any]) -> int:
+    count = 0
+    pending: list[Any] = [root]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            count += len(value)
+            pending.extend(child for child in value.values() if isinstance(child, dict | list))
+        else:
+            pending.extend(child for child in value if isinstance(child, dict | list))
+    return count

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 The Tritone authors
+# SPDX-License-Identifier: Apache-2.0
+"""`GET /v1/models` and `GET /v1/models/{id}`: the pipelines that are loaded."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from tritone.gateway.catalog import Pipeline
+from tritone.gateway.openapi import error_responses
+from tritone.gateway.record import record_of
+from tritone.gateway.schemas.responses import ModelCard, ModelList
+from tritone.gateway.services import Services
+
+LIST_PATH = "/v1/models"
+ONE_PATH = "/v1/models/{model}"
+
+
+def router(services: Services) -> APIRouter:
+    """The routes of this module."""
+    routes = APIRouter(tags=["models"])
+
+    @routes.get(LIST_PATH, responses=error_responses(401, 431, 500, 503))
+    async def list_models(request: Request) -> ModelList:
+        """Every model that can be asked for."""
+        record_of(request.scope).route = LIST_PATH
+        return ModelList(object="list", data=[_card(pipeline) for pipeline in await services.catalog.pipelines()])
+
+    @routes.get(ONE_PATH, responses=error_responses(401, 404, 431, 500, 503))
+    async def retrieve_model(model: str, request: Request) -> ModelCard:
+        """One model."""
+        record_of(request.scope).route = ONE_PATH
+        return _card(await services.catalog.find(model))
+
+    return routes
+
+
+def _card(pipeline: Pipeline) -> ModelCard:
+    capabilities = pipeline.capabilities
+    return ModelCard(
+        id=pipeline.name,
+        object="model",
+        created=capabilities.created,
+        owned_by=capabilities.owned_by,
+        max_model_len=capabilities.context_tokens,
+        routes=capabilities.routes,
+        supports_tools=capabilities.tool_format is not None,
+    )
