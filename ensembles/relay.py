@@ -50,10 +50,7 @@ class StageChunk:
 
 
 class StageCall:
-    """One call of a stage. Owns the stage's handle, and passes a cancel on as soon as that is known.
-
-    Iterate it to the end: an unfinished response iterator blocks its owner until the stage ends by itself.
-    """
+    """One call of a stage. Owns the stage's handle, and passes a cancel on as soon as that is known."""
 
     def __init__(self, pb_utils: Any, model: str, timeout_s: float) -> None:
         self._pb_utils = pb_utils
@@ -65,18 +62,38 @@ class StageCall:
 
     def run(self, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Iterator[StageChunk]:
         """Yield the stage's chunks, ACCEPTED included. Raises the stage's error."""
-        for response in self._execute({**params, protocol.ACCEPT_KEY: True}, arrays):
-            if response.has_error():
-                raise from_wire(response.error().message())
-            chunk = StageChunk(response)
-            # The empty response that only carries Triton's final flag.
-            if not chunk.tensors:
-                continue
-            if chunk.kind is ChunkKind.FAILED:
-                raise from_wire(json.dumps(chunk.details))
-            if self._handle is None and chunk.kind is ChunkKind.ACCEPTED:
-                self._learn_handle(chunk.details["handle"])
-            yield chunk
+        responses = self._execute({**params, protocol.ACCEPT_KEY: True}, arrays)
+        error: TritoneError | None = None
+        is_at_end = False
+        try:
+            for response in responses:
+                if response.has_error():
+                    error = from_wire(response.error().message())
+                    continue
+                chunk = StageChunk(response)
+                # The empty response that only carries Triton's final flag.
+                if not chunk.tensors:
+                    continue
+                if chunk.kind is ChunkKind.FAILED:
+                    error = from_wire(json.dumps(chunk.details))
+                    continue
+                if self._handle is None and chunk.kind is ChunkKind.ACCEPTED:
+                    self._learn_handle(chunk.details["handle"])
+                yield chunk
+            is_at_end = True
+        finally:
+            # An iterator that is let go before its end corrupts the shared memory of the 24.10 server's other calls,
+            # and the process dies. One that has ended must not be iterated again: it starts from its first response.
+            if not is_at_end:
+                self.cancel()
+                for _ in responses:
+                    pass
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # Else the exception and this frame hold each other, and Triton's objects with them.
+                del error
 
     def cancel(self) -> None:
         """Ask the stage to stop, now or when it has said its handle."""

@@ -22,14 +22,14 @@ from tritone.gateway.wire import build_request, is_final, read_chunk, read_error
 
 Message = TypeVar("Message")
 
-# Keepalive finds a dead server in about 15 s; messages are unbounded because stages bound them.
+# Messages are unbounded because stages bound them. A gRPC server closes a connection whose client pings it more often
+# than every five minutes while nothing flows, which a request waiting in a queue does not deserve.
 _CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_time_ms", 310_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 0),
-    ("grpc.http2.max_pings_without_data", 0),
     ("grpc.use_local_subchannel_pool", 1),  # without it all channels share one TCP connection
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
@@ -53,6 +53,8 @@ class _TritonStream(ChunkStream):
             _once(build_request(call, request_id=uuid.uuid4().hex)), metadata=metadata
         )
         lane.add(self)
+        # The lane holds the stream until the server has closed it: a call that is collected before is cancelled.
+        self._rpc.add_done_callback(lambda _: lane.remove(self))
 
     async def __anext__(self) -> Chunk:
         if self._has_ended:
@@ -65,6 +67,7 @@ class _TritonStream(ChunkStream):
                 if response is grpc.aio.EOF:
                     raise await self._end_of_stream()
                 if response.error_message:
+                    self._has_ended = True
                     raise self._error_of(response.error_message)
                 answer = response.infer_response
                 final = is_final(answer)
@@ -85,7 +88,9 @@ class _TritonStream(ChunkStream):
             raise Internal("the inference server sent a chunk that cannot be read") from None
 
     def cancel(self) -> None:
-        if not self._is_cancelled:
+        # A stream that has ended closes by itself. When a cancel meets that end, the 24.10 server keeps something of
+        # the model for ever and can no longer unload it.
+        if not self._is_cancelled and not self._has_ended:
             self._is_cancelled = True
             self._rpc.cancel()
             self._lane.remove(self)

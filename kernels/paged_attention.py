@@ -7,6 +7,9 @@ split of the KV. Splits have a fixed length, so which numbers are added in which
 alone: not on the batch, nor on how a prompt was cut into chunks of the same tile length.
 """
 
+# Triton functions take untyped pointers.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
 from __future__ import annotations
 
 import torch

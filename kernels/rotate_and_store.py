@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Norm and rotation of queries and keys, and storing of keys and values, in one launch (Triton language)."""
 
+# Triton functions take untyped pointers.
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
 from __future__ import annotations
 
 import torch
@@ -23,27 +26,31 @@ def _rotate_and_store(
     p_in = p_heads + i_token * stride_token + i_head * stride_head
     even = tl.load(p_in + 2 * i_half, mask=mask, other=0.0)
     odd = tl.load(p_in + 2 * i_half + 1, mask=mask, other=0.0)
+    dtype = even.dtype
     if i_head >= NUM_Q + NUM_KV:
         p_value = p_values + slot * stride_slot + (i_head - NUM_Q - NUM_KV) * stride_kv_head
         tl.store(p_value + 2 * i_half, even, mask=mask & (slot >= 0))
         tl.store(p_value + 2 * i_half + 1, odd, mask=mask & (slot >= 0))
     else:
-        dtype = even.dtype
-        even = even.to(tl.float32)
-        odd = odd.to(tl.float32)
+        # New names: a variable must not change its type inside a run-time branch.
+        b_even = even.to(tl.float32)
+        b_odd = odd.to(tl.float32)
         if HAS_NORM:
-            scale = tl.rsqrt((tl.sum(even * even, axis=0) + tl.sum(odd * odd, axis=0)) / (2 * HALF) + eps)
-            p_norm = p_q_norm if i_head < NUM_Q else p_k_norm
+            is_query = mask & (i_head < NUM_Q)
+            is_key = mask & (i_head >= NUM_Q)
+            even_weight = tl.load(p_q_norm + 2 * i_half, mask=is_query, other=0.0).to(tl.float32)
+            even_weight += tl.load(p_k_norm + 2 * i_half, mask=is_key, other=0.0).to(tl.float32)
+            odd_weight = tl.load(p_q_norm + 2 * i_half + 1, mask=is_query, other=0.0).to(tl.float32)
+            odd_weight += tl.load(p_k_norm + 2 * i_half + 1, mask=is_key, other=0.0).to(tl.float32)
+            scale = tl.rsqrt((tl.sum(b_even * b_even, axis=0) + tl.sum(b_odd * b_odd, axis=0)) / (2 * HALF) + eps)
             # Rounded where the plain form rounds, so that both give the same numbers.
-            even = (even * scale).to(dtype).to(tl.float32) * tl.load(p_norm + 2 * i_half, mask=mask, other=0.0).to(tl.float32)
-            odd = (odd * scale).to(dtype).to(tl.float32) * tl.load(p_norm + 2 * i_half + 1, mask=mask, other=0.0).to(tl.float32)
-            even = even.to(dtype).to(tl.float32)
-            odd = odd.to(dtype).to(tl.float32)
+            b_even = ((b_even * scale).to(dtype).to(tl.float32) * even_weight).to(dtype).to(tl.float32)
+            b_odd = ((b_odd * scale).to(dtype).to(tl.float32) * odd_weight).to(dtype).to(tl.float32)
         p_angle = p_table + tl.load(p_positions + i_token).to(tl.int64) * (2 * HALF) + 2 * i_half
         cosine = tl.load(p_angle, mask=mask, other=0.0)
         sine = tl.load(p_angle + 1, mask=mask, other=0.0)
-        turned_even = (even * cosine - odd * sine).to(dtype)
-        turned_odd = (even * sine + odd * cosine).to(dtype)
+        turned_even = (b_even * cosine - b_odd * sine).to(dtype)
+        turned_odd = (b_even * sine + b_odd * cosine).to(dtype)
         if i_head < NUM_Q:
             tl.store(p_in + 2 * i_half, turned_even, mask=mask)
             tl.store(p_in + 2 * i_half + 1, turned_odd, mask=mask)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Tritone authors
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a request against the checkpoint and makes its rows. Runs on the submitting thread; shares no mutable state."""
+"""Checks a request against the checkpoint and makes its rows. Runs on the submitting thread, shares no state."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class CpuAttention:
             heads[:, :num_q] = F.rms_norm(heads[:, :num_q], (size,), layer.q_norm, config.rms_norm_eps)
             keys = heads[:, num_q : num_q + num_kv]
             heads[:, num_q : num_q + num_kv] = F.rms_norm(keys, (size,), layer.k_norm, config.rms_norm_eps)
-        pairs = torch.view_as_complex(heads[:, : num_q + num_kv].unflatten(-1, (size // 2, 2)))
+        pairs = torch.view_as_complex(heads.view(-1, num_q + 2 * num_kv, size // 2, 2)[:, : num_q + num_kv])
         pairs.mul_(self._rotation)
         cache = self._cache.layers[index]
         cache.index_copy_(1, self._slots, heads[:, num_q:].transpose(0, 1))

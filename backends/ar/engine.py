@@ -20,7 +20,6 @@ from tritone.backends.ar.block_pool import BlockPool
 from tritone.backends.ar.events import (
     EngineStatistics,
     Event,
-    FinishReason,
     RequestDone,
     RequestFailed,
     TokenChunk,
@@ -35,8 +34,11 @@ from tritone.backends.ar.scheduler import Scheduler, StepPlan
 from tritone.backends.ar.settings import EngineSettings
 from tritone.backends.ar.step_batch import step_batch
 from tritone.backends.ar.token_texts import TokenTexts
+from tritone.backends.core.protocol import FinishReason
 from tritone.backends.models.checkpoint import Checkpoint
 from tritone.errors import Cancelled, Internal, Overloaded, TritoneError
+
+__all__ = ["Engine", "EngineStatistics", "Event", "RequestDone", "RequestFailed", "TokenChunk"]
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Engine:
         self._submitted: list[Request] = []
         self._cancelled: list[int] = []
         self._num_waiting = 0
+        self._num_open = 0
         self._next_id = 0
         self._is_stopping = False
         self._thread: threading.Thread | None = None
@@ -92,6 +95,7 @@ class Engine:
             rows = self._admission.rows(request_id, request, guide)
             self._submitted.append(Request(request_id, request, rows, time.monotonic()))
             self._num_waiting += 1
+            self._num_open += 1
             self._wake.notify()
         return request_id
 
@@ -177,10 +181,9 @@ class Engine:
     def _refuse_if_full(self) -> None:
         if self._is_stopping:
             raise Overloaded("the server is shutting down")
-        # What was submitted since the last step counts as waiting, though rows may be free for it.
-        free_rows = max(0, self.settings.max_rows - len(self._scheduler.running))
-        if self._num_waiting >= self.settings.max_waiting + free_rows:
-            raise Overloaded(f"{self._num_waiting} requests are waiting already", retry_after_s=1.0)
+        # Counted over all open requests: which of them wait for a row is known only between two steps.
+        if self._num_open >= self.settings.max_rows + self.settings.max_waiting:
+            raise Overloaded(f"the queue is full: {self._num_open} requests are open already", retry_after_s=1.0)
 
     def _take_inboxes(self, events: list[Event]) -> None:
         with self._wake:
@@ -271,8 +274,15 @@ class Engine:
         logprobs = (self._texts.logprobs(drawn),) if drawn.logprob is not None else None
         return TokenChunk(row.request_id, row.choice_index, text, (token_id,), row.finish_reason, logprobs)
 
-    def _done(self, request: Request) -> RequestDone:
+    def _forget(self, request: Request) -> None:
         del self._requests[request.request_id]
+        with self._wake:
+            self._num_open -= 1
+            if request.admitted_s is None:
+                self._num_waiting -= 1
+
+    def _done(self, request: Request) -> RequestDone:
+        self._forget(request)
         now = time.monotonic()
         start = request.submitted_s
         cached = request.rows[0].num_cached
@@ -290,12 +300,9 @@ class Engine:
 
     def _fail(self, request: Request, error: TritoneError, events: list[Event]) -> None:
         """End a request early and free what it holds."""
-        del self._requests[request.request_id]
+        self._forget(request)
         for row in request.rows:
             self._scheduler.remove(row)
-        if request.admitted_s is None:
-            with self._wake:
-                self._num_waiting -= 1
         self._counts["cancelled" if isinstance(error, Cancelled) else "failed"] += 1
         events.append(RequestFailed(request.request_id, error))
 

@@ -5,16 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from tritone.backends.core.protocol import FinishReason
 from tritone.errors import TritoneError
-
-
-class FinishReason(StrEnum):
-    """Why a choice ended. The values are those of the wire protocol."""
-
-    STOP = "stop"
-    LENGTH = "length"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from tritone.backends.models.decoder_config import DecoderConfig
 from tritone.errors import InvalidRequest
 
 CPU_MEMORY_SHARE = 0.25
-CUDA_MEMORY_SHARE = 0.85
+# The weights are not loaded yet when this is asked.
+CUDA_MEMORY_SHARE = 0.7
 
 
 class KvCache:
@@ -66,10 +67,11 @@ def num_blocks(
         count = min(wanted, _free_bytes(device) // block_bytes)
     if count * settings.block_tokens < context_tokens:
         key = "kv_cache_bytes" if settings.num_blocks is None else "num_blocks"
+        least = -(-context_tokens // settings.block_tokens)
         raise InvalidRequest(
-            f"engine setting {key}: the KV pool holds {count * settings.block_tokens} tokens, fewer than one row of "
-            f"context_tokens ({context_tokens}); allowed: at least {context_tokens * block_bytes // settings.block_tokens} "
-            f"bytes, or a smaller context_tokens",
+            f"engine setting {key}: the KV pool of {count} blocks holds {count * settings.block_tokens} tokens, fewer "
+            f"than context_tokens ({context_tokens}); allowed: at least {least} blocks ({least * block_bytes} bytes), "
+            f"or a smaller context_tokens",
             field=key,
         )
     return count

@@ -82,7 +82,7 @@ def _content(where: str, content: object, may_be_empty: bool) -> str:
         if not isinstance(part, dict) or not isinstance(kind, str):
             raise InvalidRequest(f"{where}.content parts must be objects with a type", field="messages")
         if kind != "text":
-            raise Unsupported(f"{where}.content has a part of type {kind[:40]!r}; this model reads text", field="messages")
+            raise Unsupported(f"{where}.content has a {kind[:40]!r} part; this model reads only text", field="messages")
         texts.append(_string(f"{where}.content.text", part.get("text")))
     return "".join(texts)
 

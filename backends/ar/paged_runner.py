@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from tritone.backends.ar.decode_inputs import DecodeInputs
-from tritone.backends.ar.paged_attention import PagedAttention, StepTensors
 from tritone.backends.ar.kv_cache import KvCache
+from tritone.backends.ar.paged_attention import PagedAttention, StepTensors
 from tritone.backends.ar.settings import EngineSettings
 from tritone.backends.ar.step_batch import SpanView, StepBatch
 from tritone.backends.models.decoder import Decoder

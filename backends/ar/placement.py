@@ -17,7 +17,9 @@ def resolve_device(settings: EngineSettings) -> torch.device:
     """The device to run on; "auto" is cuda where there is one."""
     has_cuda = torch.cuda.is_available()
     if settings.device == "cuda" and not has_cuda:
-        raise InvalidRequest("engine setting device is 'cuda', but PyTorch sees no GPU; allowed: auto, cpu", field="device")
+        raise InvalidRequest(
+            "engine setting device is 'cuda', but PyTorch sees no GPU; allowed here: auto, cpu", field="device"
+        )
     if settings.device == "cpu" or not has_cuda:
         return torch.device("cpu")
     return torch.device("cuda", torch.cuda.current_device())
@@ -29,7 +31,9 @@ def resolve_dtype(settings: EngineSettings, device: torch.device) -> torch.dtype
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     dtype: torch.dtype = getattr(torch, settings.dtype)
     if device.type == "cpu" and dtype is not torch.float32:
-        raise InvalidRequest(f"engine setting dtype is {settings.dtype!r}; allowed on a CPU: auto, float32", field="dtype")
+        raise InvalidRequest(
+            f"engine setting dtype is {settings.dtype!r}; allowed on a CPU: auto, float32", field="dtype"
+        )
     return dtype
 
 

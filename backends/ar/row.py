@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from tritone.backends.ar.block_pool import block_key
 from tritone.backends.ar.detokenizer import Detokenizer
-from tritone.backends.ar.events import FinishReason
 from tritone.backends.ar.guidance import Guide
 from tritone.backends.ar.request import GenerationRequest, SamplingParams
+from tritone.backends.core.protocol import FinishReason
 
 
 @dataclass(eq=False)

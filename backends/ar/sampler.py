@@ -36,10 +36,7 @@ class Draw:
 def draw(logits: torch.Tensor, rows: Sequence[Row]) -> list[Draw]:
     """One draw per row. `logits` is [R, V] float32 and may be overwritten."""
     if all(_is_plain_greedy(row) for row in rows):
-        best, ids = logits.max(dim=-1)
-        # A NaN anywhere in a row is its maximum.
-        finite = best.isfinite().tolist()
-        return [_checked(token_id, is_good) for token_id, is_good in zip(ids.tolist(), finite, strict=True)]
+        return [_checked(token_id, is_finite) for token_id, is_finite in zip(*_highest(logits), strict=True)]
     own = {i: logits[i].log_softmax(dim=-1) for i, row in enumerate(rows) if row.sampling.logprobs}
     errors: dict[int, TritoneError] = {}
     for index, row in enumerate(rows):
@@ -79,6 +76,12 @@ def _checked(token_id: int, is_good: bool) -> Draw:
     return Draw(-1, error=Internal("the model produced no valid probabilities for this request"))
 
 
+def _highest(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
+    """Highest token of each row, and whether its logit is finite. A NaN anywhere in a row is its maximum."""
+    best, ids = logits.max(dim=-1)
+    return ids.tolist(), best.isfinite().tolist()
+
+
 def _with_logprobs(token_id: int, logprobs: torch.Tensor, num_top: int) -> Draw:
     top: tuple[tuple[int, float], ...] = ()
     if num_top:
@@ -114,9 +117,7 @@ def _shape(logits: torch.Tensor, row: Row) -> None:
 
 def _choose(logits: torch.Tensor, rows: Sequence[Row]) -> tuple[list[int], list[bool]]:
     """Token ids, and whether each row had a finite maximum."""
-    best, ids = logits.max(dim=-1)
-    is_good = best.isfinite().tolist()
-    chosen: list[int] = ids.tolist()
+    chosen, is_good = _highest(logits)
     drawn = [i for i, row in enumerate(rows) if row.sampling.temperature > 0.0 and is_good[i]]
     if drawn:
         picked = torch.tensor(drawn, device=logits.device)
@@ -149,32 +150,41 @@ def _floors(scaled: torch.Tensor, weights: torch.Tensor, rows: Sequence[Row]) ->
     """[r] lowest scaled logit each row keeps, or None if every row keeps all."""
     if all(r.sampling.top_k == 0 and r.sampling.top_p == 1.0 and r.sampling.min_p == 0.0 for r in rows):
         return None
-    floors = torch.full((len(rows),), float("-inf"), device=scaled.device)
-    for index, row in enumerate(rows):
-        sampling = row.sampling
-        floor = floors[index]
-        if sampling.top_k or sampling.top_p < 1.0:
-            floor = _floor_of_top(scaled[index], weights[index], sampling.top_k, sampling.top_p)
-        if sampling.min_p:
-            floor = torch.maximum(floor, scaled[index].amax() + torch.tensor(sampling.min_p, device=scaled.device).log())
-        floors[index] = floor
-    return floors
+    device = scaled.device
+    floors = torch.full((len(rows),), float("-inf"), device=device)
+    filtered = [i for i, r in enumerate(rows) if r.sampling.top_k or r.sampling.top_p < 1.0]
+    if filtered:
+        picked = torch.tensor(filtered, device=device)
+        top_k = [min(rows[i].sampling.top_k, scaled.shape[1]) for i in filtered]
+        top_p = [rows[i].sampling.top_p for i in filtered]
+        floors[picked] = _floors_of_top(scaled[picked], weights[picked], top_k, top_p)
+    min_p = torch.tensor([row.sampling.min_p for row in rows], device=device)
+    # The log of 0 is -inf: such a row keeps all.
+    return torch.maximum(floors, scaled.amax(dim=-1) + min_p.log())
 
 
-def _floor_of_top(scaled: torch.Tensor, weights: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
-    """Lowest scaled logit within the top k and, of those, within the smallest set of mass `top_p`."""
-    vocab = scaled.numel()
-    count = min(top_k or _TOP_P_CANDIDATES, vocab)
-    values = scaled.topk(count).values
-    if top_p == 1.0:
-        return values[-1]
-    candidates = (values - values[0]).exp().double()
-    total = candidates.sum() if top_k else weights.sum(dtype=torch.float64)
-    mass = candidates.cumsum(dim=0)
-    if not top_k and count < vocab and bool(mass[-1] < top_p * total):
-        values = scaled.sort(descending=True).values
-        candidates = (values - values[0]).exp().double()
-        mass = candidates.cumsum(dim=0)
+def _floors_of_top(
+    scaled: torch.Tensor, weights: torch.Tensor, top_k: list[int], top_p: list[float]
+) -> torch.Tensor:
+    """[r] lowest scaled logit within the top k and, of those, within the smallest set of mass `top_p`."""
+    vocab, device = scaled.shape[1], scaled.device
+    has_top_k = torch.tensor(top_k, device=device) > 0
+    share = torch.tensor(top_p, dtype=torch.float64, device=device)
+    count = min(max(k or _TOP_P_CANDIDATES for k in top_k), vocab)
+    total = weights.sum(dim=-1, dtype=torch.float64)
+    values = scaled.topk(count, dim=-1).values
+    # A row without top-k keeps every candidate; if they do not reach its mass, all rows are sorted in full.
+    reached = (values - values[:, :1]).exp().sum(dim=-1, dtype=torch.float64)
+    if count < vocab and bool(((reached < share * total) & ~has_top_k).any()):
+        values = scaled.sort(dim=-1, descending=True).values
+        count = vocab
+    places = torch.arange(count, device=device)
+    limit = torch.tensor([k or count for k in top_k], device=device)
+    candidates = (values - values[:, :1]).exp().double().masked_fill_(places >= limit[:, None], 0.0)
+    mass = candidates.cumsum(dim=-1)
+    total = torch.where(has_top_k, mass[:, -1], total)
     # A token stays if the mass before it has not reached top_p yet; the first always stays.
-    kept = ((mass - candidates) < top_p * total).sum().clamp_(min=1)
-    return values[kept - 1]
+    is_kept = ((mass - candidates) < (share * total)[:, None]) & (places < limit[:, None])
+    # With top_p at 1 rounding must not drop the last of the top k.
+    kept = torch.where((share == 1.0) & has_top_k, limit, is_kept.sum(dim=-1).clamp_(min=1))
+    return values.gather(1, (kept - 1)[:, None])[:, 0]

@@ -25,7 +25,7 @@ class EngineSettings:
     kv_cache_bytes: int | None = None  # ... in bytes. Neither: enough for max_rows rows, bounded by memory
     max_rows: int = 16  # rows decoded together
     max_step_tokens: int = 512  # tokens one step may run, decode rows and prompt chunks together
-    max_waiting: int = 64  # requests waiting for a row; beyond that, Overloaded
+    max_waiting: int = 64  # requests open beyond max_rows before the next one is refused with Overloaded
     context_tokens: int | None = None  # prompt + output of one row; default what the checkpoint allows
     prefix_caching: bool = True
     chunked_prefill: bool = True  # false: a prompt runs in one step, whatever the budget says

@@ -24,7 +24,7 @@ from tritone.backends.core.outbox import Outbox
 from tritone.backends.core.protocol import ChunkKind
 from tritone.backends.core.triton_sender import TritonSender
 from tritone.backends.models.checkpoint import Checkpoint
-from tritone.errors import Cancelled
+from tritone.errors import Cancelled, InvalidRequest
 
 # Triton gives a model five seconds of our promise to end; the engine's step in flight gets most of them.
 ENGINE_STOP_S = 3.0
@@ -55,6 +55,8 @@ class ThinkerStage(DecoupledModel):
         parsed = parse_request(params, has_input_ids=input_ids is not None)
         if input_ids is not None:
             prompt_ids = tuple(int(i) for i in np.asarray(input_ids.as_numpy()).reshape(-1))
+            if not prompt_ids:
+                raise InvalidRequest("'input_ids' is empty", field=protocol.INPUT_IDS.name)
         else:
             prompt_ids = tuple(render_prompt(self._checkpoint.tokenizer, parsed))
         generation = GenerationRequest(prompt_token_ids=prompt_ids, sampling=parsed.sampling, n=parsed.n)

@@ -7,6 +7,8 @@ Knows Triton's model life cycle and the stage contract. Knows neither engines no
 
 from __future__ import annotations
 
+import faulthandler
+import gc
 import json
 import logging
 import os
@@ -42,6 +44,8 @@ class DecoupledModel:
             level=os.environ.get("TRITONE_LOG_LEVEL", "INFO").upper(),
             format=f"%(asctime)s {args['model_name']} %(levelname)s %(message)s",
         )
+        # A crash in native code leaves the Python stacks in the server's log.
+        faulthandler.enable()
         config = json.loads(args["model_config"])
         parameters = {key: value["string_value"] for key, value in config["parameters"].items()}
         self.model_name = args["model_name"]
@@ -68,6 +72,8 @@ class DecoupledModel:
         self.live.stop()
         self.unload()
         self.metrics.stop()
+        # For the same reason: responses and tensors that wait in reference cycles.
+        gc.collect()
 
     def load(self, settings: dict[str, Any], args: dict[str, str]) -> None:
         """Build what serves requests from the `settings` JSON of the model config."""

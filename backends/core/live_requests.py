@@ -79,13 +79,18 @@ class LiveRequests:
 
     def _watch(self) -> None:
         while not self._stopping.wait(POLL_INTERVAL_S):
-            with self._lock:
-                watched = list(self._sources.items())
-            for handle, source in watched:
-                try:
-                    if source.is_cancelled():
-                        self.cancel(handle)
-                except Exception:
-                    # One broken sender must not leave every other request without a watcher.
-                    logger.exception("cancel check of request %s failed", handle)
-                    self.remove(handle)
+            # A call of its own, so that nothing here holds a sender while the thread waits: the server does not let
+            # a model go while one is alive.
+            self._poll()
+
+    def _poll(self) -> None:
+        with self._lock:
+            watched = list(self._sources.items())
+        for handle, source in watched:
+            try:
+                if source.is_cancelled():
+                    self.cancel(handle)
+            except Exception:
+                # One broken sender must not leave every other request without a watcher.
+                logger.exception("cancel check of request %s failed", handle)
+                self.remove(handle)

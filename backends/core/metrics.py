@@ -48,12 +48,18 @@ class StageMetrics:
             self._start()
 
     def stop(self) -> None:
-        """End the flush thread."""
+        """End the flush thread and let go of Triton's objects.
+
+        A metric that outlives the stub's shared memory crashes its process at exit, and the server then waits for its
+        whole exit timeout.
+        """
         self._stopping.set()
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join(timeout=2.0)
+        self._metrics.clear()
+        self._families.clear()
 
     def _start(self) -> None:
         if self._thread is None:

@@ -117,25 +117,30 @@ class Outbox:
         while True:
             with self._wake:
                 handle = self._next_due()
-                if handle is None:
-                    return
-                pending = self._requests[handle]
-                if any(chunk.kind is ChunkKind.TEXT for chunk in pending.chunks):
-                    pending.not_before = time.monotonic() + self._chunk_interval_s
-                chunks, pending.chunks = pending.chunks, []
-                is_last, error = pending.is_last, pending.error
-                if is_last:
-                    del self._requests[handle]
-            try:
-                self._send(pending, chunks, error, is_last=is_last)
-            except Exception:
-                logger.exception("sending to request %s failed", handle)
-                with self._wake:
-                    self._requests.pop(handle, None)
-                    self._ready.pop(handle, None)
-                # The client must still see an end. A final response that was already taken makes this fail too.
-                with contextlib.suppress(Exception):
-                    pending.sender.send_error(Internal("the response could not be sent"))
+            if handle is None:
+                return
+            # A call of its own: see LiveRequests._watch.
+            self._serve(handle)
+
+    def _serve(self, handle: str) -> None:
+        with self._wake:
+            pending = self._requests[handle]
+            if any(chunk.kind is ChunkKind.TEXT for chunk in pending.chunks):
+                pending.not_before = time.monotonic() + self._chunk_interval_s
+            chunks, pending.chunks = pending.chunks, []
+            is_last, error = pending.is_last, pending.error
+            if is_last:
+                del self._requests[handle]
+        try:
+            self._send(pending, chunks, error, is_last=is_last)
+        except Exception:
+            logger.exception("sending to request %s failed", handle)
+            with self._wake:
+                self._requests.pop(handle, None)
+                self._ready.pop(handle, None)
+            # The client must still see an end. A final response that was already taken makes this fail too.
+            with contextlib.suppress(Exception):
+                pending.sender.send_error(Internal("the response could not be sent"))
 
     def _next_due(self) -> str | None:
         """Wait for a request that may send, longest waiting first; none when the outbox stops. Holds the lock."""
@@ -143,9 +148,8 @@ class Outbox:
             now = time.monotonic()
             wait_s: float | None = None
             for handle in self._ready:
-                pending = self._requests[handle]
-                delay_s = pending.not_before - now
-                if delay_s <= 0 or self._is_stopping or not pending.is_plain_text():
+                delay_s = self._requests[handle].not_before - now
+                if delay_s <= 0 or self._is_stopping or not self._requests[handle].is_plain_text():
                     del self._ready[handle]
                     return handle
                 wait_s = delay_s if wait_s is None else min(wait_s, delay_s)

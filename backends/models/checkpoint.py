@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -25,6 +26,7 @@ from tritone.errors import InvalidRequest, NotFound, TritoneError
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
 
 
@@ -86,19 +88,19 @@ class Checkpoint:
 
     def load_weights(self, dtype: torch.dtype, device: torch.device) -> DecoderWeights:
         """All weights in the layout of `DecoderWeights`."""
-        read = self._gguf.read if self._gguf is not None else SafetensorsFolder(self.path).read
+        def load() -> DecoderWeights:
+            read = self._gguf.read if self._gguf is not None else SafetensorsFolder(self.path).read
 
-        def read_named(name: str) -> torch.Tensor:
-            try:
-                return read(name)
-            except KeyError:
-                raise InvalidRequest(
-                    f"checkpoint {self.reference!r} lacks tensor {name}", field="checkpoint"
-                ) from None
+            def read_named(name: str) -> torch.Tensor:
+                try:
+                    return read(name)
+                except KeyError:
+                    message = f"checkpoint {self.reference!r} lacks tensor {name}"
+                    raise InvalidRequest(message, field="checkpoint") from None
 
-        return self._guarded(
-            "weights", lambda: load_decoder_weights(self.decoder_config, read_named, dtype, device)
-        )
+            return load_decoder_weights(self.decoder_config, read_named, dtype, device)
+
+        return self._guarded("weights", load)
 
     @cached_property
     def _gguf(self) -> GgufFile | None:
@@ -113,7 +115,7 @@ class Checkpoint:
         defaults = self._guarded("generation_config.json", lambda: json.loads(path.read_text()))
         return defaults if isinstance(defaults, dict) else {}
 
-    def _guarded(self, what: str, load: Any) -> Any:
+    def _guarded(self, what: str, load: Callable[[], T]) -> T:
         """Run `load`; a library's error becomes ours, with the reference and without the path."""
         try:
             return load()

@@ -41,7 +41,7 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            from transformers.integrations.gguf import GgufHeader, load_gguf_state_dict, read_gguf_metadata
+            from transformers.integrations.gguf.reader import GgufHeader, load_gguf_state_dict, read_gguf_metadata
         except ImportError:
             raise Unsupported("reading GGUF files needs transformers 5.24 or later", field="checkpoint") from None
         self._path = path
@@ -58,7 +58,10 @@ class GgufFile:
         if architecture not in _ARCHITECTURES:
             known = ", ".join(sorted(_ARCHITECTURES))
             raise Unsupported(f"GGUF architecture is {architecture!r}; this decoder runs {known}", field="model_type")
-        get = lambda name, default=None: self._metadata.get(f"{architecture}.{name}", default)  # noqa: E731
+
+        def get(name: str, default: Any = None) -> Any:
+            return self._metadata.get(f"{architecture}.{name}", default)
+
         scaling = get("rope.scaling.type")
         if scaling not in (None, "none") or "rope_freqs.weight" in self._tensors:
             raise Unsupported("GGUF rope scaling is not supported; use the safetensors form", field="rope.scaling.type")

@@ -24,9 +24,13 @@ class TritonStream:
     def __init__(self, client: triton.InferenceServerClient, results: queue.Queue[tuple[Any, Any]]) -> None:
         self._client = client
         self._results = results
+        self._has_ended = False
 
-    def cancel(self) -> None:
-        self._client.stop_stream(cancel_requests=True)
+    def close(self) -> None:
+        """Cancel what still runs. A stream that has ended is closed in order: the 24.10 server keeps something of a
+        model for ever when a cancel meets the end of a stream, and then cannot unload it.
+        """
+        self._client.stop_stream(cancel_requests=not self._has_ended)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         while True:
@@ -41,9 +45,11 @@ class TritonStream:
         """The next chunk; none after the empty final response. Raises the stage's error, or Triton's own."""
         result, error = self._results.get(timeout=timeout_s)
         if error is not None:
+            self._has_ended = True
             raise from_wire(error.message()) if '"code"' in error.message() else error
         response = result.get_response()
         chunk: dict[str, Any] = {"is_final": response.parameters["triton_final_response"].bool_param}
+        self._has_ended = chunk["is_final"]
         for output in response.outputs:
             array = result.as_numpy(output.name)
             if output.name == "token_ids":
@@ -73,7 +79,8 @@ def triton_stream(
     with triton.InferenceServerClient(address) as client:
         client.start_stream(lambda result, error: results.put((result, error)))
         client.async_stream_infer(model, inputs, enable_empty_final_response=True)
+        stream = TritonStream(client, results)
         try:
-            yield TritonStream(client, results)
+            yield stream
         finally:
-            client.stop_stream(cancel_requests=True)
+            stream.close()

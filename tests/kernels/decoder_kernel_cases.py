@@ -19,8 +19,8 @@ TOLERANCE = {torch.float32: 2e-5, torch.float16: 3e-3, torch.bfloat16: 2e-2}
 
 
 def check_attention(
-    device: str, dtype: torch.dtype, heads: int, kv_heads: int, size: int, block_tokens: int, spans: list[tuple[int, int]],
-    tile_tokens: int, split_tokens: int,
+    device: str, dtype: torch.dtype, heads: int, kv_heads: int, size: int, block_tokens: int,
+    spans: list[tuple[int, int]], tile_tokens: int, split_tokens: int,
 ) -> None:  # fmt: skip
     """`spans` is (first position, number of tokens) per row; a negative position is a padded token with limit 0."""
     generator = torch.Generator().manual_seed(heads * 1000 + size)
@@ -31,7 +31,10 @@ def check_attention(
     slots = num_blocks * len(spans) * block_tokens
     # Keys and values lie interleaved, as in the cache, and beyond every limit there are NaNs.
     cache = torch.full((2, slots, kv_heads, size), float("nan"))
-    rows, limits, starts, lengths = [], [], [], []
+    rows: list[int] = []
+    limits: list[int] = []
+    starts: list[int] = []
+    lengths: list[int] = []
     for row, (first, count) in enumerate(spans):
         for position in range(max(0, first + count)):
             slot = int(tables[row, position // block_tokens]) * block_tokens + position % block_tokens

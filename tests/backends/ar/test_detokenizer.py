@@ -13,7 +13,11 @@ from tritone.backends.models.checkpoint import Checkpoint
 short = st.text("ab", min_size=1, max_size=3)
 
 
-@given(pieces=st.lists(st.text("abc", max_size=4), max_size=12), stops=st.lists(short, max_size=3), include=st.booleans())
+@given(
+    pieces=st.lists(st.text("abc", max_size=4), max_size=12),
+    stops=st.lists(short, max_size=3),
+    include=st.booleans(),
+)
 def test_the_filter_equals_looking_at_the_whole_text(pieces: list[str], stops: list[str], include: bool) -> None:
     whole = "".join(pieces)
     stream = StopStringFilter(tuple(stops), include_stop=include)

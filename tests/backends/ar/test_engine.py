@@ -14,14 +14,15 @@ import pytest
 import torch
 
 from tritone.backends.ar.engine import Engine
-from tritone.backends.ar.events import Event, FinishReason, RequestDone, RequestFailed
+from tritone.backends.ar.events import Event, RequestDone, RequestFailed
 from tritone.backends.ar.request import GenerationRequest, ResponseFormat, SamplingParams
 from tritone.backends.ar.settings import EngineSettings
+from tritone.backends.core.protocol import FinishReason
 from tritone.backends.models.checkpoint import Checkpoint
 from tritone.errors import Cancelled, Internal, InvalidRequest, Overloaded, TritoneError
 
 PROMPT = [10, 20, 30, 40, 50]
-SAMPLED = {"temperature": 1.0, "seed": 11, "max_tokens": 40, "ignore_eos": True}
+SAMPLED: dict[str, Any] = {"temperature": 1.0, "seed": 11, "max_tokens": 40, "ignore_eos": True}
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,8 @@ def test_what_the_checkpoint_cannot_do_is_refused(
 
 def test_a_full_queue_refuses_and_recovers(checkpoint: Checkpoint, drive: Any) -> None:
     driver = drive(checkpoint, max_waiting=2, max_rows=1)
-    accepted = [driver.submit(PROMPT) for _ in range(2)]
+    # One for the free row, two that wait.
+    accepted = [driver.submit(PROMPT) for _ in range(3)]
     with pytest.raises(Overloaded) as caught:
         driver.submit(PROMPT)
     assert caught.value.retry_after_s is not None
@@ -221,10 +223,10 @@ def test_a_poisoned_row_fails_alone(checkpoint: Checkpoint, drive: Any, alone: l
     driver = drive(checkpoint)
     mine = driver.submit(PROMPT, **SAMPLED)
     poisoned = driver.submit([1, 2], max_tokens=30, ignore_eos=True)
-    row = driver.engine._scheduler  # the detokenizer of one row breaks in the middle
     for _ in range(4):
         driver.engine.step()
-    broken = next(r for r in row.running if r.request_id == poisoned)
+    # The detokenizer of one row breaks in the middle.
+    broken = next(row for row in driver.engine._scheduler.running if row.request_id == poisoned)
     broken.detokenizer = None
     driver.run()
     end = driver.end(poisoned)

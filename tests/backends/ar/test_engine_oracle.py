@@ -92,6 +92,23 @@ def test_smollm2_greedy_equals_generate(
     assert (hits > 0) == prefix_caching
 
 
+def test_smollm2_sampled_is_the_same_in_any_company(
+    smollm2: Checkpoint, prompts: list[list[int]], drive: Any
+) -> None:
+    sampled: dict[str, Any] = {"temperature": 0.9, "top_p": 0.95, "seed": 42, "max_tokens": 24}
+    # Too few blocks for eight rows: the newest are put back and computed again.
+    driver = drive(smollm2, context_tokens=96, num_blocks=48, block_tokens=4)
+    alone = driver.generate(prompts[0], **sampled)
+    others = [driver.submit(prompt, temperature=1.0, seed=i, max_tokens=24) for i, prompt in enumerate(prompts[1:])]
+    mine = driver.submit(prompts[0], **sampled)
+    for _ in range(4):
+        driver.engine.step()
+    driver.engine.cancel(others[0])
+    driver.run()
+    assert driver.tokens(mine) == alone
+    assert driver.engine.statistics().recomputes > 0
+
+
 @pytest.mark.parametrize(
     ("family", "changes"),
     [

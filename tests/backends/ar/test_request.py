@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ HUGE = 10**400
 NAN, INFINITY = float("nan"), float("inf")
 USER = [{"role": "user", "content": "hi"}]
 
+NO_NUMBER: list[Any] = ["1", True, NAN, INFINITY, -INFINITY, HUGE, -HUGE, [], {}, -3, 3]
+NO_INTEGER: list[Any] = ["1", True, 1.5, NAN, INFINITY, HUGE, -HUGE, [], {}]
+NO_FLAG: list[Any] = [0, 1, "true", []]
+NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty")
+INTEGERS = ("n", "max_tokens", "min_tokens", "top_k", "top_logprobs", "seed")
+FLAGS = ("logprobs", "ignore_eos", "accept", "include_stop_str_in_output")
+
 BAD: list[tuple[str, Any]] = [
-    *[(key, value) for key in ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty")
-      for value in ("1", True, NAN, INFINITY, -INFINITY, HUGE, -HUGE, [], {}, -3, 3)],
-    *[(key, value) for key in ("n", "max_tokens", "min_tokens", "top_k", "top_logprobs", "seed")
-      for value in ("1", True, 1.5, NAN, INFINITY, HUGE, -HUGE, [], {})],
-    *[(key, value) for key in ("logprobs", "ignore_eos", "accept", "include_stop_str_in_output")
-      for value in (0, 1, "true", [])],
+    *product(NUMBERS, NO_NUMBER),
+    *product(INTEGERS, NO_INTEGER),
+    *product(FLAGS, NO_FLAG),
     ("n", 0), ("n", 17), ("max_tokens", 0), ("min_tokens", -1), ("top_k", -2), ("top_p", 0), ("min_p", 1),
     ("repetition_penalty", 0), ("frequency_penalty", 2.1), ("seed", 1 << 63), ("top_logprobs", 21),
     ("stop", [""]), ("stop", ["a"] * 17), ("stop", [1]), ("stop", 5), ("stop", ["\ud800"]), ("stop", ["x" * 2000]),

@@ -90,7 +90,8 @@ def test_every_row_ends_and_nothing_leaks(
             assert span.num_tokens >= 1
             assert len(span.row.blocks) * BLOCK >= span.row.num_computed + span.num_tokens
             # What this step writes, no other row may see.
-            written = span.row.blocks[span.row.num_computed // BLOCK : -(-(span.row.num_computed + span.num_tokens) // BLOCK)]
+            end = span.row.num_computed + span.num_tokens
+            written = span.row.blocks[span.row.num_computed // BLOCK : -(-end // BLOCK)]
             assert all(held.count(block) == 1 for block in written)
         if reserve:
             assert scheduler.num_recomputes == 0

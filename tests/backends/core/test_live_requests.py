@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import weakref
 
 from tritone.backends.core.live_requests import LiveRequests, mint_handle
 
@@ -56,3 +57,17 @@ def test_cancel_by_handle_reaches_only_known_requests() -> None:
     assert live.cancel("a") and not live.cancel("a") and not live.cancel("unknown")
     live.stop()
     assert seen == ["a"]
+
+
+def test_the_waiting_watcher_holds_no_sender() -> None:
+    """A model whose sender is still referenced is not unloaded, and the server waits for its whole exit timeout."""
+    live = LiveRequests(lambda handle: None)
+    source = Source()
+    live.add("a", source)
+    time.sleep(0.3)
+    live.remove("a")
+    time.sleep(0.3)
+    gone = weakref.ref(source)
+    del source
+    assert gone() is None
+    live.stop()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from hypothesis import given
@@ -159,3 +160,17 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
     time.sleep(0.02)
+
+
+def test_the_waiting_sender_thread_holds_no_sender() -> None:
+    outbox = Outbox()
+    sender = RecordingSender()
+    outbox.open("a", sender)
+    outbox.put("a", text("1"))
+    outbox.put("a", DONE, is_final=True)
+    assert sender.ended.wait(5)
+    time.sleep(0.1)
+    gone = weakref.ref(sender)
+    del sender
+    assert gone() is None
+    outbox.stop(5)
