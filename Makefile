@@ -39,7 +39,8 @@ test: check  ## lints, types and every test that needs no GPU
 gpu-test: $(TEST_READY)  ## the tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu -q
 
-bench: $(READY)  ## measure the chat pipeline on this machine
+# transformers, which it measures against, reads GGUF with packages of the test tools.
+bench: $(TEST_READY)  ## measure the chat pipeline on this machine
 	@$(BIN)/tritone bench chat
 
 clean:  ## remove the environment, run directories and caches

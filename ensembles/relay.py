@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tritone.backends.core import protocol
+from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk, text_array
 from tritone.backends.core.decoupled_model import DecoupledModel
 from tritone.backends.core.protocol import ChunkKind
@@ -52,8 +53,9 @@ class StageChunk:
 class StageCall:
     """One call of a stage. Owns the stage's handle, and passes a cancel on as soon as that is known."""
 
-    def __init__(self, pb_utils: Any, model: str, timeout_s: float) -> None:
+    def __init__(self, pb_utils: Any, gate: CallGate, model: str, timeout_s: float) -> None:
         self._pb_utils = pb_utils
+        self._gate = gate
         self._model = model
         self._timeout_us = int(timeout_s * 1e6)
         self._lock = threading.Lock()
@@ -82,8 +84,8 @@ class StageCall:
                 yield chunk
             is_at_end = True
         finally:
-            # An iterator that is let go before its end corrupts the shared memory of the 24.10 server's other calls,
-            # and the process dies. One that has ended must not be iterated again: it starts from its first response.
+            # Letting go of an iterator before its end blocks until the stage ends by itself. One that has ended must
+            # not be iterated again: it starts from its first response.
             if not is_at_end:
                 self.cancel()
                 for _ in responses:
@@ -123,15 +125,18 @@ class StageCall:
             inputs=[self._pb_utils.Tensor(name, array) for name, array in tensors.items()],
             timeout=self._timeout_us,
         )
-        responses: Iterator[Any] = request.exec(decoupled=True)
+        responses: Iterator[Any] = self._gate.call(lambda: request.exec(decoupled=True))
         return responses
 
 
 class ClientStream:
     """A client's request inside an orchestrator. Owns its end; used from one thread but `cancel`."""
 
-    def __init__(self, pb_utils: Any, sender: TritonSender, handle: str, stage_timeout_s: float) -> None:
+    def __init__(
+        self, pb_utils: Any, gate: CallGate, sender: TritonSender, handle: str, stage_timeout_s: float
+    ) -> None:
         self._pb_utils = pb_utils
+        self._gate = gate
         self._sender = sender
         self._handle = handle
         self._stage_timeout_s = stage_timeout_s
@@ -144,7 +149,7 @@ class ClientStream:
         self, model: str, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]
     ) -> Iterator[StageChunk]:
         """Call a stage; a cancel of this stream reaches it. Yields its chunks, ACCEPTED included."""
-        call = StageCall(self._pb_utils, model, self._stage_timeout_s)
+        call = StageCall(self._pb_utils, self._gate, model, self._stage_timeout_s)
         with self._lock:
             if self.is_cancelled:
                 raise Cancelled("cancelled before the stage was called")
@@ -207,7 +212,7 @@ class RelayModel(DecoupledModel):
         if input_ids is not None:
             # A copy: the request's own memory is released when `execute` returns.
             arrays[protocol.INPUT_IDS.name] = np.array(input_ids.as_numpy(), dtype=np.int32)
-        stream = ClientStream(self.pb_utils, sender, handle, self._stage_timeout_s)
+        stream = ClientStream(self.pb_utils, self.gate, sender, handle, self._stage_timeout_s)
         self._streams[handle] = stream
         self.live.add(handle, sender)
         self._workers.submit(self._run, handle, stream, params, arrays)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as HTTP shows them: OpenAI's envelope, its types and codes, and the headers that go with a status.
 
-Knows nothing of routes. Faults that only HTTP has (no key, no such route, body too large) are `HttpFault`s; all others
-are `TritoneError`s.
+Knows nothing of routes. Faults that only HTTP has (no key, no such route or model, body too large) are `HttpFault`s;
+all others are `TritoneError`s.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ class HttpFault(Exception):
         self.headers = headers
 
 
-class ModelNotFound(NotFound):
+class ModelNotFound(HttpFault):
     """The request names a model that is not served."""
 
     def __init__(self, name: str | None = None) -> None:
         shown = f" `{name[:64]}`" if name and name.isprintable() else ""
-        super().__init__(f"The model{shown} does not exist or does not serve this route.", field="model")
+        message = f"The model{shown} does not exist or does not serve this route."
+        super().__init__(404, message, code="model_not_found", field="model")
 
 
 class ErrorReply(NamedTuple):
@@ -59,8 +60,6 @@ def envelope(error: Exception, *, request_id: str = "") -> dict[str, Any]:
         error = Internal("The gateway failed to process the request.")
     if isinstance(error, Internal) and request_id:
         return _envelope(f"{error.message} (request id {request_id})", "server_error", error.field, error.code)
-    if isinstance(error, ModelNotFound):
-        return _envelope(error.message, "invalid_request_error", error.field, "model_not_found")
     if isinstance(error, InvalidRequest | Unsupported | NotFound):
         return _envelope(error.message, "invalid_request_error", error.field, error.code)
     if isinstance(error, Overloaded) and error.scope == "client":
@@ -78,7 +77,7 @@ def reply(error: Exception, *, request_id: str = "") -> ErrorReply:
     headers: tuple[tuple[bytes, bytes], ...] = (JSON_TYPE,)
     if error.retry_after_s is not None:
         headers += ((b"retry-after", str(max(1, math.ceil(error.retry_after_s))).encode()),)
-    return ErrorReply(404 if isinstance(error, NotFound) else http_status(error), body, headers)
+    return ErrorReply(http_status(error), body, headers)
 
 
 def _envelope(message: str, kind: str, field: str | None, code: str) -> dict[str, Any]:

@@ -66,12 +66,21 @@ class Detokenizer:
         self._tokenizer = tokenizer
         self._stream = DecodeStream(skip_special_tokens=True)
         self._filter = StopStringFilter(stops, include_stop=include_stop)
+        # Ids since the last text: those of an unfinished character.
+        self._unfinished: list[int] = []
 
     def push(self, token_id: int) -> Piece:
         """Text that `token_id` completes. An unfinished character waits for its next token."""
         text = self._stream.step(self._tokenizer, token_id)
-        return self._filter.push(text) if text else Piece("", False)
+        if not text:
+            self._unfinished.append(token_id)
+            return Piece("", False)
+        self._unfinished.clear()
+        return self._filter.push(text)
 
     def flush(self) -> str:
-        """Text held back, when generation ends without a stop string."""
-        return self._filter.flush()
+        """Text held back, when generation ends; an unfinished character shows as U+FFFD."""
+        tail = self._tokenizer.decode(self._unfinished, skip_special_tokens=True)
+        self._unfinished.clear()
+        last = self._filter.push(tail)
+        return last.text if last.is_stopped else last.text + self._filter.flush()

@@ -95,7 +95,7 @@ def _tool_call(where: str, call: object) -> Mapping[str, Any]:
     if isinstance(arguments, str):
         # Templates print arguments as JSON themselves; text that is no JSON is passed on as it is.
         try:
-            arguments = json.loads(arguments)
+            arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
             arguments = _string(f"{where}.function.arguments", arguments)
     return {"type": "function", "function": {"name": function["name"], "arguments": arguments}}

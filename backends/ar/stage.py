@@ -7,6 +7,7 @@ Turns requests into engine submissions and engine events into chunks. Knows noth
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import asdict
 from typing import Any
@@ -28,6 +29,7 @@ from tritone.errors import Cancelled, InvalidRequest
 
 # Triton gives a model five seconds of our promise to end; the engine's step in flight gets most of them.
 ENGINE_STOP_S = 3.0
+ENGINE_NICENESS = 10
 
 
 class ThinkerStage(DecoupledModel):
@@ -39,6 +41,9 @@ class ThinkerStage(DecoupledModel):
 
     def load(self, settings: dict[str, Any], args: dict[str, str]) -> None:
         """Load the checkpoint and start the engine's loop."""
+        # On a CPU the engine's threads take every core. The server, which wakes for a moment to pass each response on,
+        # must not wait behind them.
+        os.nice(ENGINE_NICENESS)
         settings = dict(settings)
         self._checkpoint = Checkpoint.resolve(settings.pop("checkpoint"))
         self._outbox = Outbox(chunk_interval_s=_chunk_interval_s(settings.pop("chunk_interval_ms", 0)))

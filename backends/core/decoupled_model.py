@@ -15,6 +15,7 @@ import os
 from typing import Any, ClassVar
 
 from tritone.backends.core import protocol
+from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk
 from tritone.backends.core.live_requests import LiveRequests, mint_handle
 from tritone.backends.core.metrics import StageMetrics
@@ -51,12 +52,13 @@ class DecoupledModel:
         self.model_name = args["model_name"]
         self.metrics = StageMetrics(self.pb_utils, self.model_name)
         self.live = LiveRequests(self.cancel)
+        self.gate = CallGate()
         self.load(json.loads(parameters[protocol.SETTINGS_PARAMETER]), args)
 
     def execute(self, requests: list[Any]) -> None:
         """Triton's entry: begin every request and return at once; answers come from other threads."""
         for request in requests:
-            sender = TritonSender(self.pb_utils, request.get_response_sender())
+            sender = TritonSender(self.pb_utils, request.get_response_sender(), self.gate)
             try:
                 self._take(request, sender)
             except TritoneError as error:

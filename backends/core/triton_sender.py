@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tritone.backends.core import protocol
+from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk, chunk_arrays
 from tritone.backends.core.protocol import ChunkKind
 from tritone.errors import TRITON_CODES, TritoneError, to_wire
@@ -30,12 +31,12 @@ def triton_error(pb_utils: Any, error: TritoneError) -> Any:
 class TritonSender:
     """A `ResponseSender` over Triton's own sender of one decoupled request. Owns the numbers of its chunks."""
 
-    def __init__(self, pb_utils: Any, sender: Any) -> None:
+    def __init__(self, pb_utils: Any, sender: Any, gate: CallGate) -> None:
         self._pb_utils = pb_utils
         self._sender = sender
+        self._gate = gate
         self._next_index = 0
-        # The server frees what `is_cancelled` asks about with the final response: a question at that moment or later
-        # crashes the 24.10 server as a whole.
+        # The server frees what `is_cancelled` asks about with the final response, so no question may meet it.
         self._closing = threading.Lock()
         self._is_closed = False
         self.wants_failed_chunk = False
@@ -58,7 +59,7 @@ class TritonSender:
         if is_final:
             self._close(response)
         else:
-            self._sender.send(response)
+            self._gate.send(lambda: self._sender.send(response))
         self._next_index += 1
 
     def send_error(self, error: TritoneError) -> None:
@@ -71,4 +72,5 @@ class TritonSender:
     def _close(self, response: Any) -> None:
         with self._closing:
             self._is_closed = True
-            self._sender.send(response, flags=self._pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            final = self._pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+            self._gate.send(lambda: self._sender.send(response, flags=final))

@@ -43,10 +43,13 @@ async def cancel_by_handle(client: InferenceServerClient) -> None:
     handle = ""
     async for result, error in client.stream_infer(single({**ENDLESS, "accept": True})):
         if error is not None:
-            print("ended:", json.loads(error.message())["code"])
-            break
-        if num_chunks == 0:
+            raise SystemExit(error.message())  # refused: nothing came before it
+        kind = result.as_numpy("chunk_kind")[0]
+        if kind == b"accepted":
             handle = json.loads(result.as_numpy("details")[0])["handle"]
+        elif kind == b"failed":
+            print("ended:", json.loads(result.as_numpy("details")[0])["code"])  # cancelled
+            break
         num_chunks += 1
         if num_chunks == 3:
             async for answer, _ in client.stream_infer(single({"cancel": handle})):

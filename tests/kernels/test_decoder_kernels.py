@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import torch
 CASES = Path(__file__).with_name("decoder_kernel_cases.py")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.slow
 def test_kernels_in_the_interpreter() -> None:
     # The interpreter is chosen when a kernel is defined, so it needs a process of its own.
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}

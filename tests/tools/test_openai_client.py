@@ -15,8 +15,6 @@ import pytest
 from tritone.tools.openai_client import ask, connect, first_model
 from tritone.tools.problems import LaunchError
 
-pytest.importorskip("openai")
-
 HEAD: dict[str, Any] = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 PIECES: list[dict[str, Any]] = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},

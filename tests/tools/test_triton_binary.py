@@ -21,8 +21,6 @@ from tritone.tools.triton_binary import STUB, TritonBinary, find_triton
 from tritone.tools.triton_layout import check_python_environment, compose, server_environment
 from tritone.tools.triton_options import common_arguments, known_flags
 
-has_wheel = pytest.mark.skipif(importlib.util.find_spec("pytriton") is None, reason="nvidia-pytriton is not installed")
-
 
 @pytest.fixture
 def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -228,7 +226,6 @@ def test_newer_flags_are_used_where_the_server_knows_them(tmp_path: Path) -> Non
     assert not any(argument.startswith("--metrics-config") for argument in arguments)
 
 
-@has_wheel
 def test_the_real_wheel_is_found_and_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(triton_binary, "NGC_FOLDER", tmp_path / "nowhere")

@@ -28,7 +28,9 @@ class TransformersSide:
             model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=dtype)
         else:
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
-        self._model = model.to(device).eval()
+        # torch wraps PreTrainedModel.to in a way that loses its signature.
+        move: Any = model.to
+        self._model = move(device).eval()
         self._model.generation_config.eos_token_id = None
         self._pad_id = self._model.generation_config.pad_token_id or 0
         self._device = device

@@ -51,6 +51,18 @@ def test_characters_stay_whole(smollm2: Checkpoint) -> None:
     assert "" in pieces
 
 
+def test_a_cut_anywhere_shows_what_decoding_the_whole_shows(smollm2: Checkpoint) -> None:
+    tokenizer = smollm2.tokenizer.backend_tokenizer
+    ids = smollm2.tokenizer.encode("a 👩‍🚀 你<|im_end|>")
+    ends = set()
+    for length in range(len(ids) + 1):
+        detokenizer = Detokenizer(tokenizer)
+        text = "".join(detokenizer.push(token_id).text for token_id in ids[:length]) + detokenizer.flush()
+        assert text == tokenizer.decode(ids[:length], skip_special_tokens=True)
+        ends.add(text[-1:])
+    assert "\ufffd" in ends, "no cut fell into a character"
+
+
 def test_special_tokens_are_not_shown(smollm2: Checkpoint) -> None:
     detokenizer = Detokenizer(smollm2.tokenizer.backend_tokenizer)
     ids = smollm2.tokenizer.encode("a<|im_end|>b")

@@ -103,6 +103,16 @@ def test_the_prefix_cache_reports_what_it_saved(checkpoint: Checkpoint, drive: A
     assert driver.tokens(first) == driver.tokens(second) == driver.tokens(third)
 
 
+def test_a_length_end_shows_all_text_a_cut_character_too(checkpoint: Checkpoint, drive: Any) -> None:
+    driver = drive(checkpoint)
+    requests = [driver.submit(PROMPT, **SAMPLED | {"max_tokens": length}) for length in range(1, 24)]
+    driver.run()
+    texts = [driver.text(request) for request in requests]
+    decode = checkpoint.tokenizer.backend_tokenizer.decode
+    assert texts == [decode(driver.tokens(request), skip_special_tokens=True) for request in requests]
+    assert any(text.endswith("\ufffd") for text in texts)
+
+
 def test_stop_string_token_and_length(checkpoint: Checkpoint, drive: Any) -> None:
     driver = drive(checkpoint)
     tokens = driver.generate(PROMPT, max_tokens=30, ignore_eos=True)

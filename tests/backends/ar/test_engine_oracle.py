@@ -64,6 +64,7 @@ def expected(smollm2: Checkpoint, prompts: list[list[int]]) -> list[list[int]]:
     return _generate(model, prompts, NUM_TOKENS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix_caching", [True, False])
 @pytest.mark.parametrize("chunked_prefill", [True, False])
 def test_smollm2_greedy_equals_generate(
@@ -92,6 +93,7 @@ def test_smollm2_greedy_equals_generate(
     assert (hits > 0) == prefix_caching
 
 
+@pytest.mark.slow
 def test_smollm2_sampled_is_the_same_in_any_company(
     smollm2: Checkpoint, prompts: list[list[int]], drive: Any
 ) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -30,7 +29,7 @@ def _run(folder: Path, device: str, **environment: str) -> None:
     assert "all equal" in done.stdout
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
+@pytest.mark.slow
 def test_paged_runner_equals_cpu_runner_in_the_interpreter(make_checkpoint: Any) -> None:
     folder = make_checkpoint("qwen3", num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1)
     _run(folder, "cpu", TRITON_INTERPRET="1", OMP_NUM_THREADS="1")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from doubles.fake_triton import InferenceResponse, PbUtils, Sender
 
+from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk
 from tritone.backends.core.protocol import ChunkKind
 from tritone.backends.core.triton_sender import TritonSender
@@ -24,7 +25,7 @@ DONE = Chunk(ChunkKind.DONE)
 @pytest.mark.parametrize("num_before", [0, 2])
 def test_an_error_after_a_response_is_a_chunk_for_those_who_asked(wants_failed_chunk: bool, num_before: int) -> None:
     triton = Sender()
-    sender = TritonSender(PbUtils(), triton)
+    sender = TritonSender(PbUtils(), triton, CallGate())
     sender.wants_failed_chunk = wants_failed_chunk
     for _ in range(num_before):
         sender.send_chunk(TEXT, is_final=False)
@@ -41,7 +42,7 @@ def test_an_error_after_a_response_is_a_chunk_for_those_who_asked(wants_failed_c
 
 @pytest.mark.parametrize("end", ["chunk", "error"])
 def test_no_question_reaches_triton_at_or_after_the_final_response(end: str) -> None:
-    """A use after free in the 24.10 server: it crashed whole, every model with it."""
+    """The server has freed by then what the question is about."""
     is_sending, may_finish = threading.Event(), threading.Event()
 
     class SlowSender(Sender):
@@ -59,7 +60,7 @@ def test_no_question_reaches_triton_at_or_after_the_final_response(end: str) -> 
             super().send(response, flags)
 
     triton = SlowSender()
-    sender = TritonSender(PbUtils(), triton)
+    sender = TritonSender(PbUtils(), triton, CallGate())
     assert not sender.is_cancelled()
 
     def finish() -> None:

@@ -20,6 +20,7 @@ from tritone.errors import InvalidRequest, NotFound, TritoneError, Unsupported
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 def test_a_packaged_gguf_equals_transformers(smollm2: Checkpoint) -> None:
     path = smollm2.path
     theirs = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
