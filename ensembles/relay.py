@@ -90,6 +90,7 @@ class StageCall:
                 self.cancel()
                 for _ in responses:
                     pass
+            self._gate.hold(responses)
         if error is not None:
             try:
                 raise error
@@ -113,9 +114,11 @@ class StageCall:
             self._send_cancel(handle)
 
     def _send_cancel(self, handle: str) -> None:
-        for response in self._execute({protocol.CANCEL_KEY: handle}, {}):
+        responses = self._execute({protocol.CANCEL_KEY: handle}, {})
+        for response in responses:
             if response.has_error():
                 logger.error("%s refused a cancel", self._model)
+        self._gate.hold(responses)
 
     def _execute(self, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Iterator[Any]:
         tensors = {protocol.PARAMS.name: text_array(json.dumps(params)), **arrays}

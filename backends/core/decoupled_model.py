@@ -73,6 +73,7 @@ class DecoupledModel:
         """Triton's entry: stop within five seconds."""
         self.live.stop()
         self.unload()
+        self.gate.clear()
         self.metrics.stop()
         # For the same reason: responses and tensors that wait in reference cycles.
         gc.collect()

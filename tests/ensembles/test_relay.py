@@ -68,7 +68,8 @@ def test_chunks_keep_order_under_the_relays_own_numbers() -> None:
     assert request.sender.finals == 1
     # The client's handle is the orchestrator's own, not the stage's.
     assert json.loads(request.sender.values("details")[0])["handle"] != "stage-handle"
-    assert pb_utils.calls == [("thinker", {"prompt": "x", "accept": True})]
+    # Ending the model cancels what it still finds, so a cancel may follow.
+    assert pb_utils.calls[0] == ("thinker", {"prompt": "x", "accept": True})
 
 
 def test_a_client_that_did_not_ask_gets_no_accepted_chunk() -> None:
