@@ -4,8 +4,8 @@
 
 Threads of a 24.10 stub that call another model or send responses at the same moment corrupt its memory: wrong tensor
 lengths, lost wake-ups, a dead stub or server. Eight streams that started together did it within a second on 16 cores,
-six on two cores about once in two thousand. Turns, and holding finished iterators for a while, make it rare; they do
-not end it, and nothing on this side of the stub can.
+six on two cores about once in two thousand. Turns, and holding finished iterators for a while, make it rarer; that
+they end it is not shown.
 
 The pause: the stub frees the message of a response while the server's thread may still have to unlock the mutex in it
 (ResponseSender::Send of python_backend). With more threads than cores that thread comes late, and its write lands in

@@ -75,7 +75,8 @@ class DecoupledModel:
         self.unload()
         self.gate.clear()
         self.metrics.stop()
-        # For the same reason: responses and tensors that wait in reference cycles.
+        # Triton's objects that wait in reference cycles must go while their shared memory is there: see
+        # StageMetrics.stop.
         gc.collect()
 
     def load(self, settings: dict[str, Any], args: dict[str, str]) -> None:
