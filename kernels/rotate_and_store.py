@@ -23,21 +23,23 @@ def _rotate_and_store(
     i_half = tl.arange(0, HALF_PAD)
     mask = i_half < HALF
     slot = tl.load(p_slots + i_token).to(tl.int64)
+    # Bounds rather than `mask & condition`: the interpreter of triton 3.9 takes no mask made from a scalar condition.
+    stored = i_half < tl.where(slot >= 0, HALF, 0)
     p_in = p_heads + i_token * stride_token + i_head * stride_head
     even = tl.load(p_in + 2 * i_half, mask=mask, other=0.0)
     odd = tl.load(p_in + 2 * i_half + 1, mask=mask, other=0.0)
     dtype = even.dtype
     if i_head >= NUM_Q + NUM_KV:
         p_value = p_values + slot * stride_slot + (i_head - NUM_Q - NUM_KV) * stride_kv_head
-        tl.store(p_value + 2 * i_half, even, mask=mask & (slot >= 0))
-        tl.store(p_value + 2 * i_half + 1, odd, mask=mask & (slot >= 0))
+        tl.store(p_value + 2 * i_half, even, mask=stored)
+        tl.store(p_value + 2 * i_half + 1, odd, mask=stored)
     else:
         # New names: a variable must not change its type inside a run-time branch.
         b_even = even.to(tl.float32)
         b_odd = odd.to(tl.float32)
         if HAS_NORM:
-            is_query = mask & (i_head < NUM_Q)
-            is_key = mask & (i_head >= NUM_Q)
+            is_query = i_half < tl.where(i_head < NUM_Q, HALF, 0)
+            is_key = i_half < tl.where(i_head < NUM_Q, 0, HALF)
             even_weight = tl.load(p_q_norm + 2 * i_half, mask=is_query, other=0.0).to(tl.float32)
             even_weight += tl.load(p_k_norm + 2 * i_half, mask=is_key, other=0.0).to(tl.float32)
             odd_weight = tl.load(p_q_norm + 2 * i_half + 1, mask=is_query, other=0.0).to(tl.float32)
@@ -56,8 +58,8 @@ def _rotate_and_store(
             tl.store(p_in + 2 * i_half + 1, turned_odd, mask=mask)
         else:
             p_key = p_keys + slot * stride_slot + (i_head - NUM_Q) * stride_kv_head
-            tl.store(p_key + 2 * i_half, turned_even, mask=mask & (slot >= 0))
-            tl.store(p_key + 2 * i_half + 1, turned_odd, mask=mask & (slot >= 0))
+            tl.store(p_key + 2 * i_half, turned_even, mask=stored)
+            tl.store(p_key + 2 * i_half + 1, turned_odd, mask=stored)
 
 
 def rotate_and_store(
