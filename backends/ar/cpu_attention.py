@@ -64,25 +64,36 @@ class CpuAttention:
         pairs.mul_(self._rotation)
         cache = self._cache.layers[index]
         cache.index_copy_(1, self._slots, heads[:, num_q:].transpose(0, 1))
-        outputs = [self._attend_row(span, heads, cache) for span in self._spans]
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+        # The heads that share a KV head, as query positions of one head.
+        grouped = heads[:, :num_q].view(-1, num_kv, self._groups, size)
+        outputs = [self._attend_row(span, heads, grouped, cache) for span in self._spans]
+        return (outputs[0] if len(outputs) == 1 else torch.cat(outputs)).view(-1, num_q * size)
 
-    def _attend_row(self, span: _Span, heads: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
-        config = self._config
-        num_q, num_kv, size = config.num_heads, config.num_kv_heads, config.head_dim
-        kv = cache[:, span.start : span.stop] if span.slots is None else cache.index_select(1, span.slots)
-        keys, values = kv[None, :num_kv], kv[None, num_kv:]
-        queries = heads[span.first : span.last, :num_q]
+    def _attend_row(self, span: _Span, heads: torch.Tensor, grouped: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        """Output of one row's tokens, `[t, ...]` in the order of heads."""
+        keys, values = self._keys_and_values(span, cache)
         if span.last - span.first == 1:
-            grouped = queries.view(1, num_kv, self._groups, size)
-            return F.scaled_dot_product_attention(grouped, keys, values).view(1, num_q * size)
+            return F.scaled_dot_product_attention(grouped[span.first : span.last], keys, values)
         if self._groups > 1:
             # PyTorch's grouped form falls back to an unfused kernel here (8 ms against 2 ms for 256 x 512).
             keys, values = (t.repeat_interleave(self._groups, dim=1) for t in (keys, values))
+        queries = heads[span.first : span.last, : self._config.num_heads].transpose(0, 1)[None]
         attended = F.scaled_dot_product_attention(
-            queries.transpose(0, 1)[None], keys, values, attn_mask=span.mask, is_causal=span.mask is None
+            queries, keys, values, attn_mask=span.mask, is_causal=span.mask is None
         )
-        return attended[0].transpose(0, 1).reshape(-1, num_q * size)
+        return attended[0].transpose(0, 1).reshape(-1, *grouped.shape[1:])
+
+    def _keys_and_values(self, span: _Span, cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Two [1, Hkv, kv, D] of one row."""
+        num_kv, size = self._config.num_kv_heads, self._config.head_dim
+        if span.slots is not None:
+            kv = cache.index_select(1, span.slots)
+            return kv[None, :num_kv], kv[None, num_kv:]
+        # Two views in one operation each: slicing takes three, and at eight rows half of the time of attention.
+        shape, strides = (1, num_kv, span.stop - span.start, size), (0, cache.stride(0), size, 1)
+        first = span.start * size
+        keys = cache.as_strided(shape, strides, first)
+        return keys, cache.as_strided(shape, strides, first + num_kv * cache.stride(0))
 
     def _span(self, view: SpanView) -> _Span:
         block_tokens = self._cache.block_tokens

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from tritone.backends.models.decoder_config import DecoderConfig
+from tritone.backends.models.rms_norm import make_rms_norm
 from tritone.backends.models.weights import DecoderWeights, LayerWeights
 from tritone.kernels.reference.gated_silu import gated_silu
 
@@ -39,6 +40,7 @@ class Decoder:
         self.config = config
         self.weights = weights
         self._activation = activation
+        self._norm = make_rms_norm(config.hidden_size, config.rms_norm_eps, weights.final_norm.device)
 
     def embed(self, token_ids: torch.Tensor) -> torch.Tensor:
         """[T] int → [T, H]."""
@@ -46,14 +48,14 @@ class Decoder:
 
     def forward(self, hidden: torch.Tensor, attention: Attention) -> torch.Tensor:
         """[T, H] embeddings → [T, H] hidden states after the final norm. `hidden` is overwritten."""
-        shape, eps = (self.config.hidden_size,), self.config.rms_norm_eps
+        norm = self._norm
         for index, layer in enumerate(self.weights.layers):
-            qkv = torch.mm(F.rms_norm(hidden, shape, layer.input_norm, eps), layer.qkv)
+            qkv = torch.mm(norm(hidden, layer.input_norm), layer.qkv)
             # addmm_ adds the residual inside the multiplication.
             hidden.addmm_(attention.attend(index, layer, qkv), layer.output)
-            gate_up = torch.mm(F.rms_norm(hidden, shape, layer.post_norm, eps), layer.gate_up)
+            gate_up = torch.mm(norm(hidden, layer.post_norm), layer.gate_up)
             hidden.addmm_(self._activation(gate_up), layer.down)
-        return F.rms_norm(hidden, shape, self.weights.final_norm, eps)
+        return norm(hidden, self.weights.final_norm)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """[R, H] hidden states → [R, V] float32."""

@@ -122,7 +122,6 @@ def _measure(bench: ChatBench, checkpoint: Checkpoint, stack: Stack, announce: A
         }
     stage.stop()
     sweep = _sweep(bench, engine, prompts, products, announce)
-    engine.stop()
     return {
         "sections": {
             name: {side: samples.as_json() for side, samples in sides.items()} for name, sides in sections.items()

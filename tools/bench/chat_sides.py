@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -15,8 +14,6 @@ from tritone.backends.ar.engine import Engine, Event, RequestDone, RequestFailed
 from tritone.backends.ar.request import GenerationRequest, SamplingParams
 from tritone.backends.ar.settings import EngineSettings
 from tritone.backends.models.checkpoint import Checkpoint
-
-HANG_S = 600.0
 
 
 class TransformersSide:
@@ -102,7 +99,11 @@ class WeightProductsSide:
 
 
 class EngineSide:
-    """The AR engine in this process, with its loop running, greedy, exactly `new_tokens` tokens a request."""
+    """The AR engine in this process, greedy, exactly `new_tokens` tokens a request.
+
+    It steps in the caller's thread, as the other sides compute there: a second thread with a team of OpenMP workers of
+    its own would slow both sides down (see ThinkerStage.load).
+    """
 
     def __init__(self, checkpoint: Checkpoint, settings: EngineSettings, new_tokens: int) -> None:
         self._new_tokens = new_tokens
@@ -110,26 +111,18 @@ class EngineSide:
         self._last_s: dict[int, float] = {}
         self._waiting: set[int] = set()
         self._failures: list[str] = []
-        self._changed = threading.Condition()
         self._engine = Engine(checkpoint, settings, self._take)
-        self._engine.start()
-
-    def stop(self) -> None:
-        """End the loop."""
-        self._engine.stop(5.0)
 
     def _take(self, events: list[Event]) -> None:
         now = time.perf_counter()
-        with self._changed:
-            for event in events:
-                if isinstance(event, TokenChunk):
-                    self._first_s.setdefault(event.request_id, now)
-                    self._last_s[event.request_id] = now
-                elif isinstance(event, RequestDone | RequestFailed):
-                    if isinstance(event, RequestFailed):
-                        self._failures.append(event.error.message)
-                    self._waiting.discard(event.request_id)
-                    self._changed.notify_all()
+        for event in events:
+            if isinstance(event, TokenChunk):
+                self._first_s.setdefault(event.request_id, now)
+                self._last_s[event.request_id] = now
+            elif isinstance(event, RequestDone | RequestFailed):
+                if isinstance(event, RequestFailed):
+                    self._failures.append(event.error.message)
+                self._waiting.discard(event.request_id)
 
     def _run(self, prompts: list[list[int]], new_tokens: int) -> float:
         """Seconds from the first submission to the last token of all."""
@@ -137,12 +130,12 @@ class EngineSide:
         self._first_s.clear()
         self._last_s.clear()
         began = time.perf_counter()
-        with self._changed:
-            for prompt in prompts:
-                request = GenerationRequest(prompt_token_ids=tuple(prompt), sampling=sampling)
-                self._waiting.add(self._engine.submit(request))
-            if not self._changed.wait_for(lambda: not self._waiting, timeout=HANG_S):
-                raise TimeoutError("the engine did not finish")
+        for prompt in prompts:
+            request = GenerationRequest(prompt_token_ids=tuple(prompt), sampling=sampling)
+            self._waiting.add(self._engine.submit(request))
+        while self._waiting:
+            if not self._engine.step():
+                raise RuntimeError("the engine has nothing to do, but requests are open")
         if self._failures:
             raise RuntimeError(self._failures[0])
         return max(self._last_s.values()) - began
