@@ -9,6 +9,7 @@ nearly equal probability never change places with the batch. Log-probabilities a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,8 +79,12 @@ def _checked(token_id: int, is_good: bool) -> Draw:
 
 def _highest(logits: torch.Tensor) -> tuple[list[int], list[bool]]:
     """Highest token of each row, and whether its logit is finite. A NaN anywhere in a row is its maximum."""
-    best, ids = logits.max(dim=-1)
-    return ids.tolist(), best.isfinite().tolist()
+    if logits.is_cpu:
+        # NumPy's search is vectorised, PyTorch's is not: 10 us against 55 for a row of 49,152.
+        ids = logits.numpy().argmax(axis=-1)
+        return ids.tolist(), [math.isfinite(row[i]) for row, i in zip(logits.numpy(), ids, strict=True)]
+    best, highest = logits.max(dim=-1)
+    return highest.tolist(), best.isfinite().tolist()
 
 
 def _with_logprobs(token_id: int, logprobs: torch.Tensor, num_top: int) -> Draw:
