@@ -26,9 +26,12 @@ class StopStringFilter:
         self._include_stop = include_stop
         self._held = ""
 
-    def push(self, text: str) -> Piece:
-        """Add `text`; returns what can no longer be part of a stop string."""
-        if not self._stops:
+    def push(self, text: str, *, may_stop: bool = True) -> Piece:
+        """Add `text`; returns what can no longer be part of a stop string.
+
+        Text added before the stream may stop is shown whole and is no part of a later stop string.
+        """
+        if not self._stops or not may_stop:
             return Piece(text, False)
         self._held += text
         starts = [(start, stop) for stop in self._stops if (start := self._held.find(stop)) >= 0]
@@ -69,14 +72,17 @@ class Detokenizer:
         # Ids since the last text: those of an unfinished character.
         self._unfinished: list[int] = []
 
-    def push(self, token_id: int) -> Piece:
-        """Text that `token_id` completes. An unfinished character waits for its next token."""
+    def push(self, token_id: int, *, may_stop: bool = True) -> Piece:
+        """Text that `token_id` completes. An unfinished character waits for its next token.
+
+        `may_stop` says whether stop strings count yet; once true it stays so.
+        """
         text = self._stream.step(self._tokenizer, token_id)
         if not text:
             self._unfinished.append(token_id)
             return Piece("", False)
         self._unfinished.clear()
-        return self._filter.push(text)
+        return self._filter.push(text, may_stop=may_stop)
 
     def flush(self) -> str:
         """Text held back, when generation ends; an unfinished character shows as U+FFFD."""

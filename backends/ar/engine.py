@@ -261,9 +261,9 @@ class Engine:
         if token_id in row.stop_ids:
             row.finish_reason = FinishReason.STOP
         else:
-            piece = row.detokenizer.push(token_id)
+            piece = row.detokenizer.push(token_id, may_stop=row.num_output >= row.sampling.min_tokens)
             text = piece.text
-            if piece.is_stopped and row.num_output >= row.sampling.min_tokens:
+            if piece.is_stopped:
                 row.finish_reason = FinishReason.STOP
         if row.finish_reason is None and row.guide is not None and row.guide.is_complete:
             row.finish_reason = FinishReason.STOP

@@ -144,6 +144,21 @@ def test_min_tokens_holds_the_end_back(checkpoint: Checkpoint, drive: Any) -> No
     assert len(held) == 5 and held[-1] == 256 and 256 not in held[:-1]
 
 
+@pytest.mark.parametrize("min_tokens", [15, 30])
+def test_a_stop_string_before_min_tokens_is_text_like_any_other(
+    checkpoint: Checkpoint, drive: Any, min_tokens: int
+) -> None:
+    driver = drive(checkpoint)
+    plain = {"max_tokens": 30, "ignore_eos": True}
+    whole = checkpoint.tokenizer.decode(driver.generate(PROMPT, **plain))
+    early = driver.submit(PROMPT, **plain, stop=(whole[2:4],), min_tokens=min_tokens)
+    driver.run()
+    shown = driver.text(early)
+    assert whole[:4] == shown[:4] and whole.startswith(shown)
+    ended_early = driver.chunks(early)[-1].finish_reason is FinishReason.STOP
+    assert shown == whole or (ended_early and whole[len(shown) :].startswith(whole[2:4]))
+
+
 def test_logprobs(checkpoint: Checkpoint, drive: Any) -> None:
     driver = drive(checkpoint)
     mine = driver.submit(PROMPT, logprobs=True, top_logprobs=3, max_tokens=4)
