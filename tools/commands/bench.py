@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,10 +55,36 @@ def chat(
     )
     with progress_line() as announce:
         report = run(settings, folder, announce)
+    _finish(report, markdown(report), output, "chat")
+
+
+@app.command()
+def soak(
+    minutes: Annotated[float, typer.Option(min=0.5, max=1440, help="How long to load the server.")] = 60.0,
+    clients: Annotated[int, typer.Option(min=1, max=64, help="Clients at once, each sending its next at once.")] = 4,
+    cancels: Annotated[float, typer.Option(min=0, max=0.5, help="Share of requests whose client leaves.")] = 0.05,
+    bad: Annotated[float, typer.Option(min=0, max=0.5, help="Share of requests that are invalid.")] = 0.01,
+    output: Annotated[Path, typer.Option(help="Folder for soak.json, soak.md and soak.jsonl.gz.")] = Path(
+        "bench-results"
+    ),
+) -> None:
+    """Mixed traffic on the demo pipeline while memory, descriptors, threads and shared memory are watched.
+
+    Every answer is compared with the one the server gave alone. Exits 1 when a promise is not kept.
+    """
+    from tritone.tools.bench.soak import Soak, run
+    from tritone.tools.bench.soak_report import markdown
+
+    with progress_line() as announce:
+        report = run(Soak(minutes, clients, cancels, bad), new_run_folder("soak"), output, announce)
+    _finish(report, markdown(report), output, "soak")
+
+
+def _finish(report: dict[str, Any], page: str, output: Path, name: str) -> None:
+    """Write the report and its page, show the page, and exit 1 when a target was missed."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / "chat.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    page = markdown(report)
-    (output / "chat.md").write_text(page, encoding="utf-8")
+    (output / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (output / f"{name}.md").write_text(page, encoding="utf-8")
     say(page)
     if not all(target["met"] for target in report["targets"]):
         raise typer.Exit(1)
