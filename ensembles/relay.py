@@ -11,116 +11,69 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from tritone.backends.core import protocol
-from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk, text_array
 from tritone.backends.core.decoupled_model import DecoupledModel
+from tritone.backends.core.finished_calls import FinishedCalls
+from tritone.backends.core.outbox import ResponseSender
 from tritone.backends.core.protocol import ChunkKind
-from tritone.backends.core.triton_sender import TritonSender
-from tritone.errors import Cancelled, Internal, Overloaded, TritoneError, from_wire
+from tritone.ensembles.stage_link import STREAM_ENDED_EARLY, OrchestratorLinks, StageChunk
+from tritone.errors import (
+    Cancelled,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    TritoneError,
+    Unsupported,
+    from_wire,
+)
 
 logger = logging.getLogger(__name__)
 
-STREAM_ENDED_EARLY = "a stage of this pipeline stopped before the answer was complete"
-
-
-class StageChunk:
-    """One response of a stage: its tensors, and its kind and details read on demand."""
-
-    def __init__(self, response: Any) -> None:
-        self.tensors: dict[str, Any] = {tensor.name(): tensor for tensor in response.output_tensors()}
-
-    @property
-    def kind(self) -> ChunkKind:
-        return ChunkKind(self._text(protocol.CHUNK_KIND.name))
-
-    @property
-    def details(self) -> dict[str, Any]:
-        details: dict[str, Any] = json.loads(self._text(protocol.DETAILS.name))
-        return details
-
-    def _text(self, name: str) -> str:
-        value: bytes = self.tensors[name].as_numpy().reshape(-1)[0]
-        return value.decode()
+STAGE_AWAY = "a stage of this pipeline is not there, try again"
 
 
 class StageCall:
-    """One call of a stage. Owns the stage's handle, and passes a cancel on as soon as that is known."""
+    """One call of a stage: opened through Triton, answered on a link. A cancel reaches the stage at any time."""
 
-    def __init__(self, pb_utils: Any, gate: CallGate, model: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        pb_utils: Any,
+        finished: FinishedCalls,
+        links: OrchestratorLinks,
+        model: str,
+        timeout_s: float,
+    ) -> None:
         self._pb_utils = pb_utils
-        self._gate = gate
+        self._finished = finished
         self._model = model
         self._timeout_us = int(timeout_s * 1e6)
-        self._lock = threading.Lock()
-        self._handle: str | None = None
-        self._is_cancelled = False
+        self._linked = links.open(timeout_s)
 
     def run(self, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Iterator[StageChunk]:
         """Yield the stage's chunks, ACCEPTED included. Raises the stage's error."""
-        responses = self._execute({**params, protocol.ACCEPT_KEY: True}, arrays)
-        error: TritoneError | None = None
-        is_at_end = False
         try:
-            for response in responses:
-                if response.has_error():
-                    error = from_wire(response.error().message())
-                    continue
-                chunk = StageChunk(response)
-                # The empty response that only carries Triton's final flag.
-                if not chunk.tensors:
-                    continue
+            self._open({**params, protocol.ACCEPT_KEY: True, protocol.LINK_KEY: self._linked.target}, arrays)
+            for chunk in self._linked:
                 if chunk.kind is ChunkKind.FAILED:
-                    error = from_wire(json.dumps(chunk.details))
-                    continue
-                if self._handle is None and chunk.kind is ChunkKind.ACCEPTED:
-                    self._learn_handle(chunk.details["handle"])
+                    raise from_wire(json.dumps(chunk.details))
                 yield chunk
-            is_at_end = True
         finally:
-            # Letting go of an iterator before its end blocks until the stage ends by itself. One that has ended must
-            # not be iterated again: it starts from its first response.
-            if not is_at_end:
-                self.cancel()
-                for _ in responses:
-                    pass
-            self._gate.hold(responses)
-        if error is not None:
-            try:
-                raise error
-            finally:
-                # Else the exception and this frame hold each other, and Triton's objects with them.
-                del error
+            self._linked.close()
 
     def cancel(self) -> None:
-        """Ask the stage to stop, now or when it has said its handle."""
-        with self._lock:
-            self._is_cancelled = True
-            handle = self._handle
-        if handle is not None:
-            self._send_cancel(handle)
+        """Ask the stage to stop, now or as soon as it has taken the call."""
+        self._linked.cancel()
 
-    def _learn_handle(self, handle: str) -> None:
-        with self._lock:
-            self._handle = handle
-            is_cancelled = self._is_cancelled
-        if is_cancelled:
-            self._send_cancel(handle)
-
-    def _send_cancel(self, handle: str) -> None:
-        responses = self._execute({protocol.CANCEL_KEY: handle}, {})
-        for response in responses:
-            if response.has_error():
-                logger.error("%s refused a cancel", self._model)
-        self._gate.hold(responses)
-
-    def _execute(self, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Iterator[Any]:
+    def _open(self, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Hand the request to the stage. Raises its refusal."""
         tensors = {protocol.PARAMS.name: text_array(json.dumps(params)), **arrays}
         request = self._pb_utils.InferenceRequest(
             model_name=self._model,
@@ -128,34 +81,45 @@ class StageCall:
             inputs=[self._pb_utils.Tensor(name, array) for name, array in tensors.items()],
             timeout=self._timeout_us,
         )
-        responses: Iterator[Any] = self._gate.call(lambda: request.exec(decoupled=True))
-        return responses
+        responses = request.exec(decoupled=True)
+        refusal: str | None = None
+        # To its end: an iterator that is let go of earlier blocks, and the stub never frees it.
+        for response in responses:
+            if response.has_error():
+                refusal = response.error().message()
+        self._finished.hold(responses)
+        if refusal is not None:
+            error = from_wire(refusal)
+            if isinstance(error, Internal) and '{"code"' not in refusal:
+                # Triton's own words: the stage was never asked, for it died or is being loaded again.
+                logger.warning("%s cannot be called: %s", self._model, refusal)
+                raise Overloaded(STAGE_AWAY, retry_after_s=5.0)
+            raise error
 
 
 class ClientStream:
     """A client's request inside an orchestrator. Owns its end; used from one thread but `cancel`."""
 
     def __init__(
-        self, pb_utils: Any, gate: CallGate, sender: TritonSender, handle: str, stage_timeout_s: float
+        self, handle: str, sender: ResponseSender, new_call: Callable[[str], StageCall]
     ) -> None:
-        self._pb_utils = pb_utils
-        self._gate = gate
-        self._sender = sender
         self._handle = handle
-        self._stage_timeout_s = stage_timeout_s
+        self._sender = sender
+        self._new_call = new_call
         self._calls: list[StageCall] = []
         self._lock = threading.Lock()
         self.is_cancelled = False
+        self.has_begun = False
         self.is_ended = False
 
     def call(
         self, model: str, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]
     ) -> Iterator[StageChunk]:
         """Call a stage; a cancel of this stream reaches it. Yields its chunks, ACCEPTED included."""
-        call = StageCall(self._pb_utils, self._gate, model, self._stage_timeout_s)
         with self._lock:
             if self.is_cancelled:
                 raise Cancelled("cancelled before the stage was called")
+            call = self._new_call(model)
             self._calls.append(call)
         try:
             yield from call.run(params, arrays)
@@ -168,10 +132,11 @@ class ClientStream:
         self._sender.send_chunk(Chunk(ChunkKind.ACCEPTED, details={"handle": self._handle}), is_final=False)
 
     def forward(self, chunk: StageChunk, *, is_final: bool) -> None:
-        """Send a stage's chunk on under this stream's own number. Tensors are passed, not copied."""
-        passed = [tensor for name, tensor in chunk.tensors.items() if name != protocol.CHUNK_INDEX.name]
+        """Send a stage's chunk on under this stream's own number."""
+        passed = {name: array for name, array in chunk.arrays.items() if name != protocol.CHUNK_INDEX.name}
+        self.has_begun = True
         self.is_ended = is_final
-        self._sender.send_tensors(passed, is_final=is_final)
+        self._sender.send_arrays(passed, is_final=is_final)
 
     def fail(self, error: TritoneError) -> None:
         """End with an error, unless the stream has ended."""
@@ -204,9 +169,9 @@ class RelayModel(DecoupledModel):
         self._stage_timeout_s = float(settings["stage_timeout_s"])
         self._streams: dict[str, ClientStream] = {}
         self._workers = ThreadPoolExecutor(self._max_streams, thread_name_prefix="stream")
-        self._cancels = ThreadPoolExecutor(4, thread_name_prefix="cancel")
+        self._links = OrchestratorLinks()
 
-    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: TritonSender) -> None:
+    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: ResponseSender) -> None:
         """Give the request its thread, or refuse it when all are taken."""
         if len(self._streams) >= self._max_streams:
             raise Overloaded(f"all {self._max_streams} streams of this pipeline are in use", retry_after_s=1.0)
@@ -215,29 +180,32 @@ class RelayModel(DecoupledModel):
         if input_ids is not None:
             # A copy: the request's own memory is released when `execute` returns.
             arrays[protocol.INPUT_IDS.name] = np.array(input_ids.as_numpy(), dtype=np.int32)
-        stream = ClientStream(self.pb_utils, self.gate, sender, handle, self._stage_timeout_s)
+        stream = ClientStream(handle, sender, self._new_call)
         self._streams[handle] = stream
         self.live.add(handle, sender)
         self._workers.submit(self._run, handle, stream, params, arrays)
 
     def cancel(self, handle: str) -> None:
-        """Pass a cancel on to the stages, from a thread that may wait for them."""
+        """Pass a cancel on to the stages."""
         stream = self._streams.get(handle)
         if stream is not None:
-            self._cancels.submit(stream.cancel)
+            stream.cancel()
 
     def unload(self) -> None:
         """Cancel what runs and end the threads."""
         for handle in list(self._streams):
             self.cancel(handle)
-        self._cancels.shutdown(wait=True)
         self._workers.shutdown(wait=False, cancel_futures=True)
+        self._links.close()
 
     def route(
         self, stream: ClientStream, params: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]
     ) -> None:
         """Serve one request: call stages, forward chunks."""
         raise NotImplementedError
+
+    def _new_call(self, model: str) -> StageCall:
+        return StageCall(self.pb_utils, self.finished, self._links, model, self._stage_timeout_s)
 
     def _run(
         self,
@@ -252,7 +220,7 @@ class RelayModel(DecoupledModel):
             if not stream.is_ended:
                 raise Internal(STREAM_ENDED_EARLY)
         except TritoneError as error:
-            outcome = "cancelled_total" if isinstance(error, Cancelled) else "failed_total"
+            outcome = _outcome(error, has_begun=stream.has_begun)
             self._fail(stream, error)
         except Exception:
             logger.exception("relaying request %s failed", handle)
@@ -269,3 +237,11 @@ class RelayModel(DecoupledModel):
             stream.fail(error)
         except Exception:
             logger.exception("an error could not be sent to a client")
+
+
+def _outcome(error: TritoneError, *, has_begun: bool) -> str:
+    """The counter of a request that ended with `error`. Refused before its first chunk, it was rejected."""
+    if isinstance(error, Cancelled):
+        return "cancelled_total"
+    is_refusal = isinstance(error, InvalidRequest | NotFound | Unsupported | Overloaded)
+    return "rejected_total" if is_refusal and not has_begun else "failed_total"

@@ -18,7 +18,7 @@ from typing import Any
 from tritone.ensembles.located_yaml import Sourced, Tree, leaves, plain
 from tritone.ensembles.pipeline_file import Pipeline, Stage, load_pipeline
 from tritone.ensembles.problems import BuildError
-from tritone.ensembles.profile import load_profile, merge, profile_names
+from tritone.ensembles.profile import load_profile, merge
 from tritone.ensembles.protocol import CAPABILITIES_PARAMETER, ROLE_PARAMETER, SETTINGS_PARAMETER
 from tritone.ensembles.render_config import Model, config_text, model_text
 
@@ -224,8 +224,3 @@ def write_repository(builds: list[Build], output: Path) -> list[Path]:
             path.write_text(text, encoding="utf-8")
             written.append(path)
     return written
-
-
-def available_profiles(pipeline: Path) -> list[str]:
-    """Names of the profiles of the pipeline in folder `pipeline`."""
-    return profile_names(pipeline / "profiles")

@@ -8,14 +8,18 @@ Works on the protobuf messages themselves: `tritonclient`'s result class would s
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 import uuid
-from collections.abc import Awaitable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+from tritone.ensembles.protocol import CANCEL_KEY, ChunkKind
 from tritone.errors import Cancelled, Internal, NotFound, Overloaded, TritoneError
 from tritone.gateway.transport import Chunk, ChunkStream, GenerationCall, ModelState, ModelStatus, Transport
 from tritone.gateway.wire import build_request, is_final, read_chunk, read_error
@@ -36,64 +40,153 @@ _CHANNEL_OPTIONS = (
 _CONTROL_TIMEOUT_S = 3.0
 _RETRY_AFTER_S = 2.0
 _MAX_LOGGED_CHARS = 2000
+# How long a cancelled stream may take to be accepted, so that it can be asked to end, and then to end.
+_ACCEPT_S = 0.3
+_GOODBYE_S = 1.0
+_CLOSE_S = 1.5
 
 _log = logging.getLogger("tritone.gateway.transport")
 
 
 class _TritonStream(ChunkStream):
-    """One `ModelStreamInfer` call that carries one request."""
+    """One `ModelStreamInfer` call that carries one request and, when it is cancelled, a second one that says so.
+
+    The 24.10 server does not survive every gRPC cancel: when many meet the ends of their streams, all of it goes down.
+    So a stream is asked to end, by the handle that its ACCEPTED chunk gave, and cancelled only when it does not. One
+    task reads the call to its end, whoever has gone in the meantime.
+    """
 
     def __init__(self, lane: _Lane, call: GenerationCall) -> None:
         self._lane = lane
         self._model = call.model
+        self._handle: str | None = None
         self._is_cancelled = False
         self._has_ended = False
+        self._arrived: deque[Chunk | TritoneError] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._reader: asyncio.Future[None] | None = None
+        # What the server hears last: the request to cancel, or nothing.
+        self._last_word: asyncio.Future[Any | None] = self._loop.create_future()
         metadata = (("traceparent", call.traceparent),) if call.traceparent else None
-        self._rpc = lane.stub.ModelStreamInfer(
-            _once(build_request(call, request_id=uuid.uuid4().hex)), metadata=metadata
-        )
+        self._rpc = lane.stub.ModelStreamInfer(self._requests(call), metadata=metadata)
         lane.add(self)
-        # The lane holds the stream until the server has closed it: a call that is collected before is cancelled.
-        self._rpc.add_done_callback(lambda _: lane.remove(self))
+        # The lane holds the task until the server has closed the stream.
+        self._task = self._loop.create_task(self._read())
+        lane.keep(self._task)
 
     async def __anext__(self) -> Chunk:
-        if self._has_ended:
-            raise StopAsyncIteration
-        if self._is_cancelled:
-            raise Cancelled("the request was cancelled")
-        try:
-            while True:
-                response = await self._rpc.read()
-                if response is grpc.aio.EOF:
-                    raise await self._end_of_stream()
-                if response.error_message:
-                    self._has_ended = True
-                    raise self._error_of(response.error_message)
-                answer = response.infer_response
-                final = is_final(answer)
-                if answer.outputs:
-                    self._has_ended = final
-                    return read_chunk(answer)
-                if final:
-                    raise Internal("the inference server ended the answer early")
-        except asyncio.CancelledError:
-            # grpc.aio reports a cancelled call as CancelledError too; only a cancelled task may stay one.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+        while True:
+            if self._is_cancelled:
+                raise Cancelled("the request was cancelled")
+            if self._arrived:
+                arrived = self._arrived.popleft()
+                if isinstance(arrived, TritoneError):
+                    raise arrived
+                return arrived
+            if self._has_ended:
+                raise StopAsyncIteration
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            except asyncio.CancelledError:
+                self.cancel()
                 raise
-            raise Cancelled("the request was cancelled") from None
-        except grpc.RpcError as error:
-            raise self._translate(error) from None
-        except ValueError:
-            raise Internal("the inference server sent a chunk that cannot be read") from None
+            finally:
+                self._reader = None
 
     def cancel(self) -> None:
-        # A stream that has ended closes by itself. When a cancel meets that end, the 24.10 server keeps something of
-        # the model for ever and can no longer unload it.
-        if not self._is_cancelled and not self._has_ended:
+        if self._is_cancelled or self._has_ended:
+            return
+        self._is_cancelled = True
+        self._lane.remove(self)
+        self._wake()
+        self._say_goodbye()
+        # A call that is not accepted has nothing to be asked by.
+        self._loop.call_later(_GOODBYE_S if self._handle else _ACCEPT_S, self.abort)
+
+    def abort(self) -> None:
+        """Cancel the gRPC call itself, unless it has ended."""
+        if not self._has_ended:
             self._is_cancelled = True
+            self._wake()
             self._rpc.cancel()
+
+    async def _requests(self, call: GenerationCall) -> AsyncIterator[Any]:
+        yield build_request(call, request_id=uuid.uuid4().hex)
+        last_word = await self._last_word
+        if last_word is not None:
+            yield last_word
+
+    def _say_goodbye(self) -> None:
+        if self._handle is not None and not self._last_word.done():
+            params = json.dumps({CANCEL_KEY: self._handle}).encode()
+            call = GenerationCall(self._model, params)
+            self._last_word.set_result(build_request(call, request_id=uuid.uuid4().hex))
+
+    async def _read(self) -> None:
+        """Read the call to its end."""
+        try:
+            while (response := await self._rpc.read()) is not grpc.aio.EOF:
+                if not self._has_ended:
+                    self._take(response)
+            if not self._has_ended:
+                self._end(await self._end_of_stream())
+        except grpc.RpcError as error:
+            self._end(_from_status(error.code()))
+        except asyncio.CancelledError:
+            # grpc.aio reports a cancelled call so.
+            self._end(Cancelled("the request was cancelled"))
+        finally:
             self._lane.remove(self)
+            if not self._last_word.done():
+                self._last_word.set_result(None)
+
+    def _take(self, response: Any) -> None:
+        if response.error_message:
+            self._end(self._error_of(response.error_message))
+            return
+        answer = response.infer_response
+        final = is_final(answer)
+        if not answer.outputs:
+            if final:
+                self._end(Internal("the inference server ended the answer early"))
+            return
+        try:
+            chunk = read_chunk(answer)
+        except TritoneError as error:
+            self._end(error)
+            return
+        except ValueError:
+            self._end(Internal("the inference server sent a chunk that cannot be read"))
+            if not final:
+                self._rpc.cancel()
+            return
+        self._arrived.append(chunk)
+        if chunk.kind is ChunkKind.ACCEPTED:
+            self._learn_handle(chunk)
+        if final:
+            self._end(None)
+        self._wake()
+
+    def _learn_handle(self, chunk: Chunk) -> None:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            self._handle = str(json.loads(chunk.details)["handle"])
+        if self._is_cancelled:
+            self._say_goodbye()
+
+    def _end(self, error: TritoneError | None) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        if error is not None:
+            self._arrived.append(error)
+        if not self._last_word.done():
+            self._last_word.set_result(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
     def _error_of(self, text: str) -> TritoneError:
         error = read_error(text)
@@ -104,17 +197,10 @@ class _TritonStream(ChunkStream):
 
     async def _end_of_stream(self) -> TritoneError:
         """Why the server closed the stream before a final chunk."""
-        if self._is_cancelled:
-            return Cancelled("the request was cancelled")
         status = await self._rpc.code()
         if status is grpc.StatusCode.OK:
             return Internal("the inference server ended the answer early")
         return _from_status(status)
-
-    def _translate(self, error: grpc.RpcError) -> TritoneError:
-        if self._is_cancelled:
-            return Cancelled("the request was cancelled")
-        return _from_status(error.code())
 
 
 class _Lane:
@@ -124,6 +210,7 @@ class _Lane:
         self._channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self.stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._streams: set[_TritonStream] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def num_streams(self) -> int:
@@ -135,10 +222,19 @@ class _Lane:
     def remove(self, stream: _TritonStream) -> None:
         self._streams.discard(stream)
 
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a stream's reading task until it ends."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def close(self) -> None:
         for stream in tuple(self._streams):
             stream.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_S)
         await self._channel.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_S)
 
 
 class TritonTransport(Transport):
@@ -190,10 +286,6 @@ class TritonTransport(Transport):
             return await rpc
         except grpc.RpcError as error:
             raise _from_status(error.code()) from None
-
-
-async def _once(request: Any) -> Any:
-    yield request
 
 
 def _read_status(entry: Any) -> ModelStatus:

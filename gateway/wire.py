@@ -78,7 +78,7 @@ def read_chunk(answer: Any) -> Chunk:
 def read_error(text: str) -> TritoneError:
     """The error in a stream message: a stage's own, or one of the few Triton raises before a stage sees the request."""
     if text.startswith("Request for unknown model"):
-        if "not at ready state" in text or "is not ready" in text:
+        if any(words in text for words in ("not at ready state", "is not ready", "has no available versions")):
             return Overloaded("the model is being loaded or unloaded, try again", retry_after_s=2.0)
         return NotFound("the inference server does not have this model", field="model")
     return from_wire(text)

@@ -14,11 +14,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
 
 from tritone.backends.core.chunk import Chunk, can_join, join
 from tritone.backends.core.protocol import ChunkKind
-from tritone.errors import Internal, TritoneError
+from tritone.errors import Cancelled, Internal, TritoneError
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +33,9 @@ class ResponseSender(Protocol):
 
     def send_chunk(self, chunk: Chunk, *, is_final: bool) -> None:
         """Number and send one chunk; with `is_final` nothing may follow."""
+
+    def send_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]], *, is_final: bool) -> None:
+        """As `send_chunk`, for a chunk that is already arrays, all but its number."""
 
     def send_error(self, error: TritoneError) -> None:
         """Send an error as the final response."""
@@ -133,14 +139,20 @@ class Outbox:
                 del self._requests[handle]
         try:
             self._send(pending, chunks, error, is_last=is_last)
+        except Cancelled:
+            # The caller has gone, and with it the way.
+            self._drop(handle)
         except Exception:
             logger.exception("sending to request %s failed", handle)
-            with self._wake:
-                self._requests.pop(handle, None)
-                self._ready.pop(handle, None)
+            self._drop(handle)
             # The client must still see an end. A final response that was already taken makes this fail too.
             with contextlib.suppress(Exception):
                 pending.sender.send_error(Internal("the response could not be sent"))
+
+    def _drop(self, handle: str) -> None:
+        with self._wake:
+            self._requests.pop(handle, None)
+            self._ready.pop(handle, None)
 
     def _next_due(self) -> str | None:
         """Wait for a request that may send, longest waiting first; none when the outbox stops. Holds the lock."""

@@ -58,6 +58,7 @@ THINKER_OUTPUTS = (CHUNK_INDEX, CHUNK_KIND, CHOICE_INDEX, FINISH_REASON, TEXT, T
 
 # --- keys of `params` that every stage understands --------------------------------------------------------------
 ACCEPT_KEY = "accept"  # true: answer at once with an ACCEPTED chunk (BLS callers set it)
+LINK_KEY = "link"  # orchestrators only: where the chunks go, see `link.py`
 CANCEL_KEY = "cancel"  # a handle: cancel that request; the only key of such a request
 LOG_ID_KEY = "log_id"  # the client's name for the request: for logs, steers nothing
 

@@ -4,20 +4,21 @@
 
 The 24.10 server never delivers to a BLS caller an error that follows another response: the caller waits for ever when
 it comes with the final flag, and sees an empty end when it comes before it. So to callers that set `accept`, as BLS
-callers do, an error after the first response travels as a FAILED chunk.
+callers may, an error after the first response travels as a FAILED chunk.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tritone.backends.core import protocol
-from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk, chunk_arrays
+from tritone.backends.core.finished_calls import FinishedCalls
 from tritone.backends.core.protocol import ChunkKind
 from tritone.errors import TRITON_CODES, TritoneError, to_wire
 
@@ -31,10 +32,10 @@ def triton_error(pb_utils: Any, error: TritoneError) -> Any:
 class TritonSender:
     """A `ResponseSender` over Triton's own sender of one decoupled request. Owns the numbers of its chunks."""
 
-    def __init__(self, pb_utils: Any, sender: Any, gate: CallGate) -> None:
+    def __init__(self, pb_utils: Any, sender: Any, finished: FinishedCalls) -> None:
         self._pb_utils = pb_utils
         self._sender = sender
-        self._gate = gate
+        self._finished = finished
         self._next_index = 0
         # The server frees what `is_cancelled` asks about with the final response, so no question may meet it.
         self._closing = threading.Lock()
@@ -44,22 +45,30 @@ class TritonSender:
     def is_cancelled(self) -> bool:
         """Whether the client cancelled; false once the final response is sent. A round trip to the server."""
         with self._closing:
-            return not self._is_closed and bool(self._sender.is_cancelled())
+            if self._is_closed:
+                return False
+            mark = self._finished.before_question()
+            is_cancelled = bool(self._sender.is_cancelled())
+        if not is_cancelled:
+            self._finished.after_answer(mark)
+        return is_cancelled
 
     def send_chunk(self, chunk: Chunk, *, is_final: bool) -> None:
         """Send one chunk under the next number; blocks for a round trip to the server process."""
-        tensors = [self._pb_utils.Tensor(name, array) for name, array in chunk_arrays(chunk).items()]
-        self.send_tensors(tensors, is_final=is_final)
+        self.send_arrays(chunk_arrays(chunk), is_final=is_final)
 
-    def send_tensors(self, tensors: list[Any], *, is_final: bool) -> None:
-        """Send tensors that are already Triton's, all but the number, as a relay does."""
+    def send_arrays(self, arrays: Mapping[str, np.ndarray[Any, Any]], *, is_final: bool) -> None:
+        """Send the arrays of a chunk, all but its number."""
         number = np.array([self._next_index], dtype=np.int32)
-        tensors = [self._pb_utils.Tensor(protocol.CHUNK_INDEX.name, number), *tensors]
+        numbered = {protocol.CHUNK_INDEX.name: number, **arrays}
+        # The list stays here until the response has left: the stub drops the tensors that the client did not ask for
+        # without the interpreter's lock, and must not be the last to hold one.
+        tensors = [self._pb_utils.Tensor(name, array) for name, array in numbered.items()]
         response = self._pb_utils.InferenceResponse(output_tensors=tensors)
         if is_final:
             self._close(response)
         else:
-            self._gate.send(lambda: self._sender.send(response))
+            self._sender.send(response)
         self._next_index += 1
 
     def send_error(self, error: TritoneError) -> None:
@@ -72,5 +81,4 @@ class TritonSender:
     def _close(self, response: Any) -> None:
         with self._closing:
             self._is_closed = True
-            final = self._pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
-            self._gate.send(lambda: self._sender.send(response, flags=final))
+            self._sender.send(response, flags=self._pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)

@@ -66,10 +66,14 @@ def empty_final_message() -> Any:
 
 @dataclass
 class FakeGrpcTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
-    """Sends `messages` to each request; `hangs` keeps the stream open after them, `pause_s` waits before each."""
+    """Sends `messages` and closes the stream; `hangs` keeps it open after them, `pause_s` waits before each.
+
+    A second request on a stream that is kept open is its cancel: `obeys` makes it end the first.
+    """
 
     messages: Sequence[Any] = ()
     hangs: bool = False
+    obeys: bool = False
     pause_s: float = 0.0
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     states: dict[str, tuple[str, str]] = field(default_factory=dict)  # model → state, reason
@@ -111,13 +115,15 @@ class FakeGrpcTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ig
     async def ModelStreamInfer(self, request_iterator: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         try:
             self.metadata.append({key: value for key, value in context.invocation_metadata()})
-            async for request in request_iterator:
-                self.requests.append(request)
-                for message in self.messages:
-                    if self.pause_s:
-                        await asyncio.sleep(self.pause_s)
-                    yield message
-            if self.hangs:
+            self.requests.append(await anext(request_iterator))
+            for message in self.messages:
+                if self.pause_s:
+                    await asyncio.sleep(self.pause_s)
+                yield message
+            if self.hangs and self.obeys:
+                self.requests.append(await anext(request_iterator))
+                yield empty_final_message()
+            elif self.hangs:
                 await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.num_cancelled += 1

@@ -7,9 +7,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from tritone.backends.core.link import LinkSender, StageLinks
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
@@ -96,6 +98,47 @@ class Request:
         return self.sender
 
 
+class Refusal(NamedTuple):
+    """What a stage that refuses a request says."""
+
+    wire: str
+
+
+Serve = Callable[[str, dict[str, Any]], Iterator[InferenceResponse] | Refusal]
+
+
+class FakeStage:
+    """Answers one call as a stage does: one response through Triton, the rest over the link.
+
+    A cancel calls `serve` with `{"cancel": handle}`. When
+    `serve` ends without a last chunk the process is as good as dead.
+    """
+
+    def __init__(self, serve: Serve, model: str, params: dict[str, Any]) -> None:
+        self._serve, self._model, self._params = serve, model, params
+        self._links = StageLinks(self._cancel)
+
+    def answer(self, target: Any) -> Iterator[InferenceResponse]:
+        responses = self._serve(self._model, self._params)
+        if isinstance(responses, Refusal):
+            return iter([InferenceResponse(error=TritonError(responses.wire))])
+        sender = self._links.open(target, "stage-handle")
+        threading.Thread(target=self._speak, args=(sender, responses), daemon=True).start()
+        return iter([InferenceResponse()])
+
+    def _cancel(self, handle: str) -> None:
+        for _ in self._serve(self._model, {"cancel": handle}) or ():
+            pass
+
+    def _speak(self, sender: LinkSender, responses: Iterator[InferenceResponse]) -> None:
+        for response in responses:
+            arrays = {tensor.name(): tensor.as_numpy() for tensor in response.output_tensors()}
+            arrays.pop("chunk_index")
+            kind = arrays["chunk_kind"][0]
+            sender.send_arrays(arrays, is_final=kind in (b"done", b"failed"))
+        self._links.close()
+
+
 # The class below has attributes of these names.
 _Tensor = Tensor
 _Response = InferenceResponse
@@ -109,7 +152,7 @@ class PbUtils:
     InferenceResponse = _Response
     TRITONSERVER_RESPONSE_COMPLETE_FINAL = TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
-    def __init__(self, serve: Callable[[str, dict[str, Any]], Iterator[_Response]] | None = None) -> None:
+    def __init__(self, serve: Serve | None = None) -> None:
         outer = self
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
@@ -123,8 +166,9 @@ class PbUtils:
 
             def exec(self, *, decoupled: bool) -> Iterator[_Response]:
                 assert decoupled and serve is not None
+                target = self.params.pop("link")
                 outer.calls.append((self.model_name, self.params))
-                return serve(self.model_name, self.params)
+                return FakeStage(serve, self.model_name, self.params).answer(target)
 
         self.InferenceRequest = InferenceRequest
 

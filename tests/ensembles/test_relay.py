@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import pytest
 from doubles.fake_triton import (
     InferenceResponse,
     PbUtils,
+    Refusal,
     Request,
+    Serve,
     Tensor,
-    TritonError,
     initialize_args,
 )
 
@@ -39,7 +40,7 @@ def text(value: str) -> Chunk:
     return Chunk(ChunkKind.TEXT, text=value, token_ids=(1,))
 
 
-def start(serve: Callable[[str, dict[str, Any]], Iterator[InferenceResponse]]) -> tuple[ChatOrchestrator, PbUtils]:
+def start(serve: Serve) -> tuple[ChatOrchestrator, PbUtils]:
     pb_utils = PbUtils(serve)
 
     class Model(ChatOrchestrator):
@@ -51,7 +52,7 @@ def start(serve: Callable[[str, dict[str, Any]], Iterator[InferenceResponse]]) -
     return model, pb_utils
 
 
-def answer(*chunks: Chunk) -> Callable[[str, dict[str, Any]], Iterator[InferenceResponse]]:
+def answer(*chunks: Chunk) -> Serve:
     return lambda model, params: iter([response(chunk) for chunk in chunks])
 
 
@@ -85,10 +86,10 @@ def test_a_client_that_did_not_ask_gets_no_accepted_chunk() -> None:
 @pytest.mark.parametrize("before", [(), (ACCEPTED,), (ACCEPTED, text("a"))])
 def test_a_stages_error_arrives_as_it_was_and_is_final(before: tuple[Chunk, ...]) -> None:
     wire = to_wire(InvalidRequest("too long", field="messages"))
-    # The server delivers a real error only as the first response.
     failed = Chunk(ChunkKind.FAILED, details=json.loads(wire))
-    error = response(failed) if before else InferenceResponse(error=TritonError(wire))
-    model, _ = start(lambda model, params: iter([*map(response, before), error]))
+    # A stage that refuses says so through Triton, one that fails later over the link.
+    refusal = Refusal(wire)
+    model, _ = start(lambda model, params: iter(map(response, [*before, failed])) if before else refusal)
     request = Request({"prompt": "x"})
     model.execute([request])
     assert request.sender.ended.wait(5)

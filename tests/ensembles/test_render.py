@@ -201,12 +201,12 @@ def test_every_profile_renders(folder: Path, profile: str) -> None:
 def test_the_thinker_declares_the_engine_settings_and_its_profiles_are_valid_ones() -> None:
     folder = PIPELINES["smollm2_chat"]
     [stage] = load_pipeline(folder).stages
-    # The stage takes this one itself; the rest is the engine's.
-    assert set(stage.settings) - {"chunk_interval_ms"} == set(EngineSettings.__dataclass_fields__)
+    # The stage takes these itself; the rest is the engine's.
+    assert set(stage.settings) - {"chunk_interval_ms", "stall_timeout_s"} == set(EngineSettings.__dataclass_fields__)
     for profile in profile_names(folder / "profiles"):
         files = plan(BuildRequest(folder, profile=profile), DEMO_FACTS.__getitem__).files()
         config = config_of(files["smollm2_chat_thinker/config.pbtxt"])
         settings = json.loads(parameters_of(config)["tritone_settings"])
-        for key in ("checkpoint", "chunk_interval_ms"):
+        for key in ("checkpoint", "chunk_interval_ms", "stall_timeout_s"):
             settings.pop(key, None)
         EngineSettings.from_mapping(settings)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 from collections.abc import AsyncIterator, Callable
 
@@ -137,6 +138,22 @@ async def test_cancel_between_chunks_reaches_the_server(triton: FakeGrpcTriton, 
     with pytest.raises(Cancelled):
         await anext(stream)
     await until(lambda: triton.num_cancelled == 1)
+
+
+async def test_a_cancelled_stream_is_asked_to_end(triton: FakeGrpcTriton, transport: TritonTransport) -> None:
+    """No gRPC cancel: it can take the 24.10 server down."""
+    triton.messages, triton.hangs, triton.obeys = MESSAGES[:2], True, True
+    stream = transport.open(CALL)
+    accepted = await anext(stream)
+    await anext(stream)
+    stream.cancel()
+    with pytest.raises(Cancelled):
+        await anext(stream)
+    await until(lambda: len(triton.requests) == 2)
+    handle = json.loads(accepted.details)["handle"]
+    assert json.loads(triton.requests[1].raw_input_contents[0][4:]) == {"cancel": handle}
+    await transport.close()
+    assert triton.num_cancelled == 0
 
 
 async def test_a_cancelled_reader_cancels_the_request(triton: FakeGrpcTriton, transport: TritonTransport) -> None:

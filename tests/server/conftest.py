@@ -15,6 +15,7 @@ from pathlib import Path
 import openai
 import pytest
 from doubles.tiny_checkpoint import write_tiny_llama
+from faults.served import faults as faults
 
 from tritone.ensembles.render import write_repository
 from tritone.tools.pipelines import build_pipeline

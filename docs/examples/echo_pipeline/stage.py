@@ -12,9 +12,8 @@ from typing import Any
 from tritone.backends.core import protocol
 from tritone.backends.core.chunk import Chunk
 from tritone.backends.core.decoupled_model import DecoupledModel
-from tritone.backends.core.outbox import Outbox
+from tritone.backends.core.outbox import Outbox, ResponseSender
 from tritone.backends.core.protocol import ChunkKind, FinishReason
-from tritone.backends.core.triton_sender import TritonSender
 from tritone.errors import Cancelled, InvalidRequest, Overloaded
 
 MAX_STREAMS = 8
@@ -33,7 +32,7 @@ class EchoStage(DecoupledModel):
         self._workers = ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="speaker")
         self._stops: dict[str, threading.Event] = {}
 
-    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: TritonSender) -> None:
+    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: ResponseSender) -> None:
         """Check first, then register: what is raised before `open` is sent to the client by the base class."""
         prompt = params.get("prompt")
         if not isinstance(prompt, str):

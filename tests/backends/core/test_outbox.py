@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +38,9 @@ class RecordingSender:
             raise RuntimeError("the transport broke")
         self.chunks.append(chunk)
         self._end(is_final)
+
+    def send_arrays(self, arrays: Any, *, is_final: bool) -> None:
+        raise AssertionError("an outbox sends chunks")
 
     def send_error(self, error: TritoneError) -> None:
         self.errors.append(error)

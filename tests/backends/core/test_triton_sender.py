@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import threading
+import weakref
 from typing import Any
 
 import pytest
 from doubles.fake_triton import InferenceResponse, PbUtils, Sender
 
-from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk
+from tritone.backends.core.finished_calls import FinishedCalls
 from tritone.backends.core.protocol import ChunkKind
 from tritone.backends.core.triton_sender import TritonSender
 from tritone.errors import Cancelled, InvalidRequest
@@ -25,7 +26,7 @@ DONE = Chunk(ChunkKind.DONE)
 @pytest.mark.parametrize("num_before", [0, 2])
 def test_an_error_after_a_response_is_a_chunk_for_those_who_asked(wants_failed_chunk: bool, num_before: int) -> None:
     triton = Sender()
-    sender = TritonSender(PbUtils(), triton, CallGate())
+    sender = TritonSender(PbUtils(), triton, FinishedCalls())
     sender.wants_failed_chunk = wants_failed_chunk
     for _ in range(num_before):
         sender.send_chunk(TEXT, is_final=False)
@@ -60,7 +61,7 @@ def test_no_question_reaches_triton_at_or_after_the_final_response(end: str) -> 
             super().send(response, flags)
 
     triton = SlowSender()
-    sender = TritonSender(PbUtils(), triton, CallGate())
+    sender = TritonSender(PbUtils(), triton, FinishedCalls())
     assert not sender.is_cancelled()
 
     def finish() -> None:
@@ -81,3 +82,35 @@ def test_no_question_reaches_triton_at_or_after_the_final_response(end: str) -> 
     asking.join(5)
     assert answers == [False] and triton.finals == 1
     assert not sender.is_cancelled()
+
+
+def test_finished_calls_are_let_go_of_after_a_question_that_followed_them() -> None:
+    class Iterator:
+        pass
+
+    finished, triton = FinishedCalls(), Sender()
+    sender = TritonSender(PbUtils(), triton, finished)
+    first, second = Iterator(), Iterator()
+    gone = weakref.ref(first)
+    finished.hold(first)
+    del first
+    assert gone() is not None
+
+    def hold_meanwhile() -> bool:
+        finished.hold(second)
+        return False
+
+    triton.is_cancelled = hold_meanwhile  # type: ignore[method-assign]
+    assert not sender.is_cancelled()
+    assert gone() is None and len(finished) == 1
+    finished.clear()
+    assert len(finished) == 0
+
+
+def test_a_cached_answer_lets_go_of_nothing() -> None:
+    """Triton answers from memory once a request is cancelled, so its answer says nothing of the stub's thread."""
+    finished, triton = FinishedCalls(), Sender()
+    triton.is_cancelled_by_client = True
+    finished.hold(object())
+    assert TritonSender(PbUtils(), triton, finished).is_cancelled()
+    assert len(finished) == 1
