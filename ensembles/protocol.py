@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The Tritone authors
 # SPDX-License-Identifier: Apache-2.0
-"""The wire as the rooms above the stages see it: tensor names, chunk kinds, parameter keys.
+"""The wire as the rooms above the stages see it: tensor names, chunk kinds, parameter keys, heartbeats.
 
-Defined in `backends.core.protocol`, because a stage may not import this room; this is the name under which
-the gateway and the orchestrators read it.
+Defined in `backends.core`, because a stage may not import this room; this is the name under which the gateway and the
+orchestrators read it.
 """
 
+from tritone.backends.core.heartbeat import READ_INTERVAL_S, HeartbeatJudge, StageProcess, read_beats
 from tritone.backends.core.protocol import (
     ACCEPT_KEY,
     CANCEL_KEY,
@@ -41,6 +42,7 @@ __all__ = [
     "INPUT_IDS",
     "LOG_ID_KEY",
     "PARAMS",
+    "READ_INTERVAL_S",
     "ROLE_PARAMETER",
     "SETTINGS_PARAMETER",
     "TEXT",
@@ -49,5 +51,8 @@ __all__ = [
     "TOKEN_IDS",
     "ChunkKind",
     "FinishReason",
+    "HeartbeatJudge",
+    "StageProcess",
     "TensorSpec",
+    "read_beats",
 ]

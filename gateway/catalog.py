@@ -17,10 +17,13 @@ from pydantic import BaseModel, ValidationError
 from tritone.ensembles.protocol import CAPABILITIES_PARAMETER, ROLE_PARAMETER
 from tritone.errors import InvalidRequest, NotFound, Overloaded, TritoneError
 from tritone.gateway.http_errors import ModelNotFound
+from tritone.gateway.stage_health import StageHealth
 from tritone.gateway.transport import ModelState, ModelStatus, Transport
 
 _FRESH_S = 5.0  # younger than this: used as it is
 _USABLE_S = 60.0  # younger than this: used while a refresh runs
+STOPPED = "STOPPED"  # shown for a model whose process is dead or stalled; the server calls it READY
+_RETURN_S = 30.0  # how long a pipeline that left is said to come back: a supervisor unloads before it loads
 _READY_S = 0.5  # how long a readiness answer holds, so that probes cost the server nothing
 
 _log = logging.getLogger("tritone.gateway.catalog")
@@ -55,6 +58,11 @@ class Pipeline(BaseModel):
     capabilities: Capabilities
 
     @property
+    def members(self) -> tuple[str, ...]:
+        """Every model that serves it: the orchestrator, then its stages."""
+        return (self.name, *self.capabilities.stages)
+
+    @property
     def fingerprint(self) -> str:
         """OpenAI's `system_fingerprint`: changes when what answers changes."""
         seed = f"{self.name}\n{self.capabilities.checkpoint}\n{self.capabilities.created}"
@@ -72,9 +80,12 @@ class Readiness(BaseModel):
 class Catalog:
     """The pipelines of one server."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, health: StageHealth | None = None) -> None:
+        self.health = health or StageHealth(transport, "")
         self._transport = transport
         self._pipelines: dict[str, Pipeline] = {}
+        self._statuses: dict[str, ModelStatus] = {}
+        self._left_at_s: dict[str, float] = {}  # pipelines that were there, and when they were missed
         self._read_at_s = -_USABLE_S
         self._refresh: asyncio.Task[None] | None = None
         self._readiness: Readiness | None = None
@@ -95,6 +106,8 @@ class Catalog:
         if name not in self._pipelines and asyncio.get_running_loop().time() - self._read_at_s > 1.0:
             await asyncio.shield(self._start_refresh())
         if name not in self._pipelines:
+            if self._is_coming(name):
+                raise Overloaded("The model is being loaded, try again.", retry_after_s=5.0)
             raise ModelNotFound(name)
         return self._pipelines[name]
 
@@ -112,13 +125,18 @@ class Catalog:
             raise InvalidRequest("`model` is required: several models serve this route.", field="model")
         return candidates[0]
 
+    def members(self, name: str) -> frozenset[str]:
+        """The models that serve the pipeline of that name, as far as they are known."""
+        pipeline = self._pipelines.get(name)
+        return frozenset(pipeline.members) if pipeline is not None else frozenset((name,))
+
     async def readiness(self) -> Readiness:
         """Whether the server and every pipeline with its stages are ready."""
         now_s = asyncio.get_running_loop().time()
         if self._readiness is None or now_s - self._readiness_at_s > _READY_S:
             self._readiness = await self._check_readiness()
             self._readiness_at_s = asyncio.get_running_loop().time()
-        return self._readiness
+        return self._with_health(self._readiness)
 
     async def _check_readiness(self) -> Readiness:
         try:
@@ -132,15 +150,38 @@ class Catalog:
         reason = _what_is_missing(statuses, pipelines)
         return Readiness(is_ready=not reason, reason=reason, models=shown)
 
+    def _with_health(self, readiness: Readiness) -> Readiness:
+        """What the server says, less the models that have stopped, of which it knows nothing."""
+        down = self.health.down
+        if not down:
+            return readiness
+        ready = ModelState.READY.value
+        shown = {
+            name: STOPPED if state == ready and name in down else state for name, state in readiness.models.items()
+        }
+        stopped = [name for pipeline in self._pipelines.values() for name in pipeline.members if name in down]
+        if not readiness.is_ready or not stopped:
+            return readiness.model_copy(update={"models": shown})
+        return Readiness(is_ready=False, reason=f"model {stopped[0]} stopped", models=shown)
+
     def _start_refresh(self) -> asyncio.Task[None]:
         if self._refresh is None or self._refresh.done():
             self._refresh = asyncio.create_task(self._read())
             self._refresh.add_done_callback(_note_failure)
         return self._refresh
 
+    def _is_coming(self, name: str) -> bool:
+        """Whether a model that does not serve now is being loaded, or will be for all we know."""
+        left_s = asyncio.get_running_loop().time() - self._left_at_s.get(name, -_RETURN_S)
+        status = self._statuses.get(name)
+        is_changing = status is not None and status.state in (ModelState.LOADING, ModelState.UNLOADING)
+        has_failed = status is not None and status.has_failed
+        return is_changing or has_failed or left_s < _RETURN_S
+
     async def _read(self) -> None:
         found: dict[str, Pipeline] = {}
-        for status in await self._transport.models():
+        statuses = await self._transport.models()
+        for status in statuses:
             if status.state is ModelState.READY:
                 try:
                     parameters = await self._transport.parameters(status.name)
@@ -149,6 +190,9 @@ class Catalog:
                 pipeline = _read_pipeline(status.name, parameters)
                 if pipeline is not None:
                     found[status.name] = pipeline
+        now_s = asyncio.get_running_loop().time()
+        self._left_at_s |= dict.fromkeys(self._pipelines.keys() - found.keys(), now_s)
+        self._statuses = {status.name: status for status in statuses}
         self._pipelines = found
         self._read_at_s = asyncio.get_running_loop().time()
 
@@ -178,7 +222,7 @@ def _what_is_missing(statuses: dict[str, ModelStatus], pipelines: list[Pipeline]
         if status.has_failed:
             return f"model {name} failed to load"
     for pipeline in pipelines:
-        for name in (pipeline.name, *pipeline.capabilities.stages):
+        for name in pipeline.members:
             status_of = statuses.get(name)
             if status_of is None or status_of.state is not ModelState.READY:
                 return f"model {name} is not ready"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -18,6 +19,7 @@ from starlette.types import Receive
 
 from tritone.ensembles.protocol import ChunkKind
 from tritone.errors import Cancelled, Internal, Overloaded, TritoneError
+from tritone.gateway.catalog import Catalog
 from tritone.gateway.metrics import ChunkClock
 from tritone.gateway.transport import Chunk, ChunkStream, GenerationCall, Transport
 
@@ -40,19 +42,26 @@ class RelayLimits(NamedTuple):
 
 
 class Relay:
-    """An async context manager; leaving it cancels whatever still runs."""
+    """An async context manager; leaving it cancels whatever still runs.
+
+    Entering raises `Overloaded` when a model that the calls need is down; one that is lost later stops the relay.
+    """
 
     def __init__(
         self,
         transport: Transport,
         calls: Sequence[GenerationCall],
         *,
+        catalog: Catalog,
         receive: Receive,
         limits: RelayLimits,
         clock: ChunkClock,
     ) -> None:
         self._transport = transport
         self._calls = calls
+        self._health = catalog.health
+        self._models = frozenset[str]().union(*(catalog.members(call.model) for call in calls))
+        self._exits = ExitStack()
         self._receive = receive
         self._limits = limits
         self._clock = clock
@@ -70,6 +79,8 @@ class Relay:
         self._is_finished = False
 
     async def __aenter__(self) -> Self:
+        self._health.refuse_if_down(self._models)
+        self._exits.enter_context(self._health.listening(self._models, self._stop))
         self._writer = asyncio.current_task()
         self._timer = self._loop.call_later(self._limits.timeout_s, self._expire)
         self._tasks = [asyncio.create_task(self._read(position, call)) for position, call in enumerate(self._calls)]
@@ -80,6 +91,7 @@ class Relay:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._is_finished = True
+        self._exits.close()
         if self._timer is not None:
             self._timer.cancel()
         for stream in tuple(self._streams):
@@ -138,6 +150,8 @@ class Relay:
             async for chunk in stream:
                 if chunk.chunk_index != expected_index:
                     raise Internal("The answer has a gap.")
+                if is_done:
+                    raise Internal("The answer goes on after its end.")
                 expected_index += 1
                 is_done = chunk.kind is ChunkKind.DONE
                 if not self._push(Arrival(position, chunk)):
@@ -172,9 +186,13 @@ class Relay:
         if not self._is_finished:
             self._drop_client(Cancelled("the client went away"))
 
-    def _expire(self) -> None:
-        self._stop(Overloaded(f"The request took longer than {self._limits.timeout_s:g} s.", retry_after_s=5.0))
+    def give_up(self, error: TritoneError) -> None:
+        """Stop with an error of which the client is told."""
+        self._stop(error)
         self._interrupt_writer()
+
+    def _expire(self) -> None:
+        self.give_up(Overloaded(f"The request took longer than {self._limits.timeout_s:g} s.", retry_after_s=5.0))
 
     def _drop_client(self, error: Cancelled) -> None:
         self._buffer.clear()

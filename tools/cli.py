@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from tritone.tools.commands import bench, build, chat, demo, doctor, env, serve
+from tritone.tools.commands import bench, build, chat, demo, doctor, env, serve, supervise
 
 app = typer.Typer(
     name="tritone",
@@ -29,6 +29,7 @@ app.command(name="demo")(demo.demo)
 app.command(name="build")(build.build)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="env")(env.env)
+app.command(name="supervise")(supervise.supervise)
 app.add_typer(bench.app, name="bench")
 
 

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,6 +51,15 @@ class GuardedProcess:
     def has_ended(self) -> bool:
         """Whether the server is not running."""
         return self._guard is None or self._guard.poll() is not None
+
+    def kill(self) -> None:
+        """End a server that no longer listens to SIGTERM, at once. `stop` does the rest."""
+        if self._guard is None:
+            return
+        children = Path(f"/proc/{self._guard.pid}/task/{self._guard.pid}/children")
+        with contextlib.suppress(OSError):
+            for pid in children.read_text(encoding="ascii").split():
+                os.kill(int(pid), signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop the server and wait until nothing of it is left. Does nothing when it was not started."""

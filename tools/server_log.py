@@ -17,10 +17,12 @@ _NOISE = re.compile(r"CudaDriverHelper|DCGM|NVML")
 _LOAD_FAILURE = re.compile(r"^E\d{4} .*failed to load '", re.MULTILINE)
 
 
-def has_load_failure(path: Path) -> bool:
-    """Whether the server has said that a model failed to load; it may go on loading others for a while."""
+def has_load_failure(path: Path, offset_bytes: int = 0) -> bool:
+    """Whether the server has said, after `offset_bytes`, that a model failed to load; it may go on loading others."""
     try:
-        return _LOAD_FAILURE.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+        with path.open("rb") as log:
+            log.seek(offset_bytes)
+            return _LOAD_FAILURE.search(log.read().decode("utf-8", "replace")) is not None
     except OSError:
         return False
 

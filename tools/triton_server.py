@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tritone.tools.guarded_process import GuardedProcess
@@ -34,6 +35,8 @@ class TritonServer:
         self.run_folder = run_folder
         self.log_path = run_folder / LOG_NAME
         self._layout = layout
+        # An earlier server of the same run may have left lines.
+        self._log_began_bytes = 0
         self._process = GuardedProcess(self.log_path, STOP_GRACE_S, options.region_prefix)
 
     @property
@@ -51,8 +54,14 @@ class TritonServer:
         """URL of Triton's metrics."""
         return f"http://{self.options.host}:{self.options.ports.metrics}/metrics"
 
+    def successor(self, without: str) -> TritonServer:
+        """A server that is to take the place of this one, at its ports, with all its models but `without`."""
+        kept = tuple(model for model in self.options.load_models if model != without)
+        return TritonServer(self._layout, replace(self.options, load_models=kept), self.run_folder)
+
     def start(self) -> None:
         """Start the process; returns at once."""
+        self._log_began_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
         # The run folder is neutral: the stub puts its working directory first on the models' import path.
         self._process.start(
             command_line(self._layout, self.options), server_environment(self._layout), self.run_folder
@@ -75,7 +84,7 @@ class TritonServer:
         began = time.monotonic()
         while not self.is_ready():
             elapsed_s = time.monotonic() - began
-            if has_load_failure(self.log_path):
+            if has_load_failure(self.log_path, self._log_began_bytes):
                 raise self._failed("a model failed to load")
             if self.has_ended():
                 raise self._failed("the Triton server ended while it was starting")
@@ -88,6 +97,10 @@ class TritonServer:
     def _failed(self, message: str) -> LaunchError:
         details = "\n".join(failure_lines(self.log_path)) or None
         return LaunchError(message, details=details, remedy=f"see the whole log: {self.log_path}")
+
+    def kill(self) -> None:
+        """End a server that hangs; `stop` then cleans up."""
+        self._process.kill()
 
     def stop(self) -> None:
         """Stop the server and wait until nothing of it is left. Does nothing when it was not started."""

@@ -7,8 +7,10 @@ Turns requests into engine submissions and engine events into chunks. Knows noth
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -16,21 +18,26 @@ from typing import Any
 import numpy as np
 
 from tritone.backends.ar.engine import Engine, Event, RequestDone, RequestFailed, TokenChunk
+from tritone.backends.ar.placement import resolve_device
 from tritone.backends.ar.prompt import render_prompt
 from tritone.backends.ar.request import GenerationRequest, parse_request
 from tritone.backends.ar.settings import EngineSettings
 from tritone.backends.core import protocol
 from tritone.backends.core.chunk import Chunk
 from tritone.backends.core.decoupled_model import DecoupledModel
-from tritone.backends.core.outbox import Outbox
+from tritone.backends.core.outbox import Outbox, ResponseSender
 from tritone.backends.core.protocol import ChunkKind
-from tritone.backends.core.triton_sender import TritonSender
 from tritone.backends.models.checkpoint import Checkpoint
 from tritone.errors import Cancelled, InvalidRequest
+
+logger = logging.getLogger(__name__)
 
 # Triton gives a model five seconds of our promise to end; the engine's step in flight gets most of them.
 ENGINE_STOP_S = 3.0
 ENGINE_NICENESS = 10
+# How long a step may take before the engine counts as stalled: far longer than the longest that is in order. On a CPU
+# one step computes up to `max_step_tokens` of a prompt, on a few slow cores if need be.
+STALL_TIMEOUT_S = {"cuda": 10.0, "cpu": 120.0}
 
 
 class ThinkerStage(DecoupledModel):
@@ -42,25 +49,29 @@ class ThinkerStage(DecoupledModel):
 
     def load(self, settings: dict[str, Any], args: dict[str, str]) -> None:
         """Load the checkpoint and start the engine's loop."""
-        # On a CPU the engine's threads take every core. The server, which wakes for a moment to pass each response on,
-        # must not wait behind them.
-        os.nice(ENGINE_NICENESS)
         settings = dict(settings)
         self._checkpoint = Checkpoint.resolve(settings.pop("checkpoint"))
+        stall_timeout_s = _stall_timeout_s(settings.pop("stall_timeout_s", None))
         self._outbox = Outbox(chunk_interval_s=_chunk_interval_s(settings.pop("chunk_interval_ms", 0)))
         self._handle_of: dict[int, str] = {}
         self._id_of: dict[str, int] = {}
         # Held while a request is submitted and registered, so that no event of it is published in between.
         self._registration = threading.Lock()
+        engine_settings = EngineSettings.from_mapping(settings)
+        device = resolve_device(engine_settings).type
+        if device == "cpu":
+            # The engine's threads take every core. The server, which wakes for a moment to pass each response on, must
+            # not wait behind them.
+            os.nice(ENGINE_NICENESS)
         # In a thread that ends: OpenMP keeps a team of workers for every thread that has used PyTorch, and once the
         # teams of two threads outnumber the cores their workers sleep between operations. The engine's thread must
         # be the only one: 28 against 17 tokens/s for SmolLM2-135M on two cores.
         with ThreadPoolExecutor(1, thread_name_prefix="load") as loader:
-            engine_settings = EngineSettings.from_mapping(settings)
             self._engine = loader.submit(Engine, self._checkpoint, engine_settings, self._publish).result()
+        self._stall_timeout_s = stall_timeout_s or STALL_TIMEOUT_S[device]
         self._engine.start()
 
-    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: TritonSender) -> None:
+    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: ResponseSender) -> None:
         """Validate, tokenise and submit one request."""
         input_ids = self.pb_utils.get_input_tensor_by_name(request, protocol.INPUT_IDS.name)
         parsed = parse_request(params, has_input_ids=input_ids is not None)
@@ -69,7 +80,7 @@ class ThinkerStage(DecoupledModel):
             if not prompt_ids:
                 raise InvalidRequest("'input_ids' is empty", field=protocol.INPUT_IDS.name)
         else:
-            prompt_ids = tuple(render_prompt(self._checkpoint.tokenizer, parsed))
+            prompt_ids = tuple(render_prompt(self._checkpoint.tokenizer, parsed, self._engine.context_tokens))
         generation = GenerationRequest(prompt_token_ids=prompt_ids, sampling=parsed.sampling, n=parsed.n)
         with self._registration:
             request_id = self._engine.submit(generation)
@@ -79,6 +90,7 @@ class ThinkerStage(DecoupledModel):
             if params.get(protocol.ACCEPT_KEY):
                 self._outbox.put(handle, Chunk(ChunkKind.ACCEPTED, details={"handle": handle}))
             self.live.add(handle, sender)
+        logger.info("request %s is %s", parsed.log_id, handle)
 
     def cancel(self, handle: str) -> None:
         """Drop the request's rows before the engine's next step."""
@@ -93,6 +105,10 @@ class ThinkerStage(DecoupledModel):
         for handle in self._outbox.open_handles():
             self._outbox.fail(handle, Cancelled("the stage is shutting down"))
         self._outbox.stop(1.0)
+
+    def is_alive(self) -> bool:
+        """Whether the engine has begun a step of late; an idle one does so every half second."""
+        return time.monotonic() - self._engine.statistics().heartbeat_s < self._stall_timeout_s
 
     def _publish(self, events: list[Event]) -> None:
         """Called by the engine once per step, from its thread."""
@@ -114,6 +130,8 @@ class ThinkerStage(DecoupledModel):
         self.live.remove(handle)
         if isinstance(event, RequestFailed):
             self._outbox.fail(handle, event.error)
+            if not isinstance(event.error, Cancelled):
+                logger.error("%s failed: %s", handle, event.error.message)
             outcome = "cancelled_total" if isinstance(event.error, Cancelled) else "failed_total"
             self.metrics.count(outcome)
             return
@@ -136,6 +154,14 @@ def _chunk_interval_s(interval_ms: Any) -> float:
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int | float) or not 0 <= interval_ms <= 10_000:
         raise ValueError(f"chunk_interval_ms is {interval_ms!r}; allowed: a number from 0 to 10000")
     return interval_ms / 1000
+
+
+def _stall_timeout_s(timeout_s: Any) -> float | None:
+    if timeout_s is None:
+        return None
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 1 <= timeout_s <= 3600:
+        raise ValueError(f"stall_timeout_s is {timeout_s!r}; allowed: a number from 1 to 3600, or null")
+    return float(timeout_s)
 
 
 def _text_chunk(event: TokenChunk) -> Chunk:

@@ -15,10 +15,12 @@ import os
 from typing import Any, ClassVar
 
 from tritone.backends.core import protocol
-from tritone.backends.core.call_gate import CallGate
 from tritone.backends.core.chunk import Chunk
+from tritone.backends.core.finished_calls import FinishedCalls
+from tritone.backends.core.link import StageLinks
 from tritone.backends.core.live_requests import LiveRequests, mint_handle
 from tritone.backends.core.metrics import StageMetrics
+from tritone.backends.core.outbox import ResponseSender
 from tritone.backends.core.protocol import ChunkKind
 from tritone.backends.core.triton_sender import TritonSender
 from tritone.errors import Internal, InvalidRequest, TritoneError
@@ -52,13 +54,19 @@ class DecoupledModel:
         self.model_name = args["model_name"]
         self.metrics = StageMetrics(self.pb_utils, self.model_name)
         self.live = LiveRequests(self.cancel)
-        self.gate = CallGate()
-        self.load(json.loads(parameters[protocol.SETTINGS_PARAMETER]), args)
+        self.finished = FinishedCalls()
+        self._stage_links = StageLinks(self.live.cancel)
+        try:
+            self.load(json.loads(parameters[protocol.SETTINGS_PARAMETER]), args)
+        except BaseException:
+            self.metrics.stop()
+            raise
+        self.metrics.start(self._pulse)
 
     def execute(self, requests: list[Any]) -> None:
         """Triton's entry: begin every request and return at once; answers come from other threads."""
         for request in requests:
-            sender = TritonSender(self.pb_utils, request.get_response_sender(), self.gate)
+            sender = TritonSender(self.pb_utils, request.get_response_sender(), self.finished)
             try:
                 self._take(request, sender)
             except TritoneError as error:
@@ -73,7 +81,8 @@ class DecoupledModel:
         """Triton's entry: stop within five seconds."""
         self.live.stop()
         self.unload()
-        self.gate.clear()
+        self._stage_links.close()
+        self.finished.clear()
         self.metrics.stop()
         # Triton's objects that wait in reference cycles must go while their shared memory is there: see
         # StageMetrics.stop.
@@ -83,7 +92,7 @@ class DecoupledModel:
         """Build what serves requests from the `settings` JSON of the model config."""
         raise NotImplementedError
 
-    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: TritonSender) -> None:
+    def begin(self, handle: str, params: dict[str, Any], request: Any, sender: ResponseSender) -> None:
         """Start one request, or raise."""
         raise NotImplementedError
 
@@ -95,14 +104,34 @@ class DecoupledModel:
         """End every thread and free what `load` made."""
         raise NotImplementedError
 
+    def is_alive(self) -> bool:
+        """Whether the model's own work goes on; asked once a second from another thread. Return at once."""
+        return True
+
+    def _pulse(self) -> bool:
+        self.metrics.set("requests_open", len(self.live))
+        return self.is_alive()
+
     def _take(self, request: Any, sender: TritonSender) -> None:
         params = read_params(self.pb_utils, request)
         if protocol.CANCEL_KEY in params:
             was_live = self.live.cancel(_cancel_handle(params))
             sender.send_chunk(Chunk(ChunkKind.DONE, details={"cancelled": was_live}), is_final=True)
             return
-        sender.wants_failed_chunk = bool(params.get(protocol.ACCEPT_KEY))
-        self.begin(mint_handle(), params, request, sender)
+        handle = mint_handle()
+        target = params.pop(protocol.LINK_KEY, None)
+        if target is None:
+            sender.wants_failed_chunk = bool(params.get(protocol.ACCEPT_KEY))
+            self.begin(handle, params, request, sender)
+            return
+        linked = self._stage_links.open(target, handle)
+        try:
+            self.begin(handle, params, request, linked)
+        except BaseException:
+            linked.abandon()
+            raise
+        # All that the caller asks Triton for; the rest goes over the link.
+        sender.send_chunk(Chunk(ChunkKind.ACCEPTED, details={"handle": handle}), is_final=True)
 
 
 def read_params(pb_utils: Any, request: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import urllib.request
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,6 +14,7 @@ from tritone.gateway.openapi import error_responses
 from tritone.gateway.record import record_of
 from tritone.gateway.schemas.responses import Health, Liveness
 from tritone.gateway.services import Services
+from tritone.gateway.stage_health import fetch_metrics
 
 LIVE_PATH = "/health/live"
 READY_PATH = "/health/ready"
@@ -23,8 +23,7 @@ METRICS_PATH = "/metrics"
 OPEN_PATHS = frozenset((LIVE_PATH, READY_PATH))  # the only ones that ask for no key
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_MAX_METRICS_BYTES = 16 << 20
-_METRICS_TIMEOUT_S = 2.0
+_UNREADABLE = b"# Triton's metrics could not be read\n"
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Liveness, "description": "Not ready"}}
 
 
@@ -72,19 +71,9 @@ def router(services: Services) -> APIRouter:
         record_of(request.scope).route = METRICS_PATH
         text = services.metrics.text()
         if services.settings.triton_metrics:
-            text += await asyncio.to_thread(_fetch_metrics, services.settings.triton_metrics)
+            page = await asyncio.to_thread(fetch_metrics, services.settings.triton_metrics)
+            text += _UNREADABLE if page is None else page
         return Response(text, media_type=_METRICS_TYPE)
 
     return routes
 
-
-def _fetch_metrics(url: str) -> bytes:
-    """Triton's metrics; one line of comment when they cannot be read."""
-    # No proxies: the page is next door, and the environment's proxy must not see it.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=_METRICS_TIMEOUT_S) as answer:
-            text: bytes = answer.read(_MAX_METRICS_BYTES + 1)
-    except OSError:
-        return b"# Triton's metrics could not be read\n"
-    return text if len(text) <= _MAX_METRICS_BYTES else b"# Triton's metrics are too large\n"

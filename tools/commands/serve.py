@@ -45,6 +45,7 @@ def serve(
 
     Renders the pipelines into a fresh Triton repository, starts tritonserver with it (the one on PATH, or the one
     inside the nvidia-pytriton wheel), checks that tensors survive the way through it, and puts the gateway in front.
+    Models that die or stall are loaded again (docs/OPERATIONS.md), and so is the server.
     Ctrl-C or SIGTERM lets running answers end and stops both; nothing stays behind, not even after kill -9.
 
     Examples:
@@ -84,6 +85,7 @@ def serve(
                     api_keys=tuple(api_key or ()),
                     triton_extra=tuple(triton_arg or ()),
                     progress=progress,
+                    say=say,
                 )
             with stack:
                 say(describe(stack, chosen))
