@@ -6,15 +6,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import tritone
+from tritone.backends.ar.settings import EngineSettings
 from tritone.ensembles.pipeline_file import pipeline_folders
 from tritone.ensembles.problems import BuildError
-from tritone.ensembles.render import DEFAULT_PROFILE, Build, BuildRequest, is_portable, plan, write_repository
+from tritone.ensembles.protocol import SETTINGS_PARAMETER
+from tritone.ensembles.render import DEFAULT_PROFILE, Build, BuildRequest, is_portable, plan
+from tritone.ensembles.render_config import Model
+from tritone.errors import InvalidRequest
 from tritone.tools.checkpoint_facts import read_facts
 from tritone.tools.problems import LaunchError
+
+# Stages whose settings are those of the AR engine, beside a few of the stage's own.
+ENGINE_STAGES = ("tritone.backends.ar.stage.ThinkerStage",)
 
 
 def known_pipelines() -> dict[str, Path]:
@@ -47,15 +55,32 @@ def build_pipeline(
         overrides=parse_settings(settings),
     )
     try:
-        return plan(request, read_facts)
+        build = plan(request, read_facts)
     except BuildError as error:
         raise LaunchError(str(error)) from None
+    problems = [problem for model in build.models for problem in _engine_problems(model)]
+    if problems:
+        remedy = f"`tritone build {name} --explain` shows where each value is from"
+        raise LaunchError("\n".join(problems), remedy=remedy)
+    return build
 
 
-def write_build(build: Build, folder: Path) -> Path:
-    """Write `build` as a Triton repository and return its folder."""
-    write_repository([build], folder)
-    return folder
+def _engine_problems(model: Model) -> list[str]:
+    """What the model's engine would refuse of its settings when it loads."""
+    if model.class_path not in ENGINE_STAGES:
+        return []
+    settings: dict[str, Any] = json.loads(model.parameters[SETTINGS_PARAMETER])
+    known = [field.name for field in fields(EngineSettings) if field.name in settings]
+    problems = {}
+    # Each by itself, for an answer to all of them at once, then together.
+    for keys in (*([key] for key in known), known):
+        try:
+            EngineSettings.from_mapping({key: settings[key] for key in keys})
+        except InvalidRequest as error:
+            # A value by itself may not go with another's default.
+            if keys is known or error.field in keys:
+                problems[error.field] = f"{model.name}: {error.message}"
+    return list(problems.values())
 
 
 def _absolute(checkpoint: str | None) -> str | None:

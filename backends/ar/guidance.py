@@ -13,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tritone.backends.ar.request import ResponseFormat
-from tritone.errors import Internal, InvalidRequest
+from tritone.errors import InvalidRequest
 
 logger = logging.getLogger(__name__)
 
 MAX_SCHEMA_CHARS = 256 * 1024
+# Between two parts of a JSON text: at most a line break and an indentation. Where any whitespace is allowed, a model
+# may write it until its tokens run out. An override, so that a schema's own `x-guidance` cannot lift it.
+_OVERRIDES: Any = {"whitespace_pattern": r"(\n {0,24}| ?)"}
 
 
 class Guide:
@@ -35,18 +38,23 @@ class Guide:
         """[V] bool: tokens that may come next."""
         bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
         if self._matcher.is_error():
-            raise Internal("the grammar of this request could not be followed")
+            raise self._lost()
         return np.unpackbits(bits, count=self._vocab_size, bitorder="little").view(np.bool_)
 
     def accept(self, token_id: int) -> None:
         """Advance by a drawn token."""
         if not self._matcher.is_stopped() and not self._matcher.consume_token(token_id):
-            raise Internal("the grammar of this request could not be followed")
+            raise self._lost()
 
     @property
     def is_complete(self) -> bool:
         """Nothing may follow."""
         return bool(self._matcher.is_stopped())
+
+    def _lost(self) -> InvalidRequest:
+        # Tokens are drawn from the allowed ones, so what ends here are the grammar's own limits of size.
+        logger.error("a grammar could not be followed: %s", self._matcher.get_error())
+        return InvalidRequest("the schema is too large or too deep to be followed", field="response_format")
 
 
 class GuideFactory:
@@ -73,8 +81,10 @@ class GuideFactory:
         if len(text) > MAX_SCHEMA_CHARS:
             raise InvalidRequest(f"the schema is longer than {MAX_SCHEMA_CHARS} characters", field="response_format")
         try:
-            grammar = LLMatcher.grammar_from_json_schema(text)
+            grammar = LLMatcher.grammar_from_json_schema(text, overrides=_OVERRIDES)
             matcher = LLMatcher(self._llguidance_table(), grammar, log_level=0)
+            # Some schemas show only at their first token that they are too large or never end.
+            matcher.compute_bitmask()
             error = matcher.get_error()
         except ValueError as raised:
             error = str(raised)

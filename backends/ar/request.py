@@ -23,6 +23,10 @@ MAX_STOPS = 16
 MAX_STOP_CHARS = 1024
 MAX_STOP_IDS = 256
 MAX_LOGIT_BIAS = 1024
+# Below, a logit over the temperature can leave float32; the most likely token has all the weight long before.
+MIN_TEMPERATURE = 1e-4
+# A logit is divided by it.
+MIN_REPETITION_PENALTY = 0.01
 MAX_TOKENS = 1 << 31
 RESPONSE_TYPES = ("text", "json_object", "json_schema")
 NO_BIAS: Mapping[int, float] = MappingProxyType({})
@@ -148,6 +152,11 @@ def _template_kwargs(params: dict[str, Any], has_messages: bool) -> Mapping[str,
     return kwargs
 
 
+def _temperature(params: dict[str, Any]) -> float:
+    temperature = read.number(params, "temperature", 1.0, 0.0, 2.0)
+    return temperature if temperature >= MIN_TEMPERATURE else 0.0
+
+
 def _sampling(params: dict[str, Any]) -> SamplingParams:
     max_tokens = read.optional_integer(params, "max_tokens", 1, MAX_TOKENS)
     min_tokens = read.integer(params, "min_tokens", 0, 0, MAX_TOKENS)
@@ -160,11 +169,11 @@ def _sampling(params: dict[str, Any]) -> SamplingParams:
     return SamplingParams(
         max_tokens=max_tokens,
         min_tokens=min_tokens,
-        temperature=read.number(params, "temperature", 1.0, 0.0, 2.0),
+        temperature=_temperature(params),
         top_k=max(0, read.integer(params, "top_k", 0, -1, 1 << 31)),
         top_p=read.number(params, "top_p", 1.0, 0.0, 1.0, low_open=True),
         min_p=read.number(params, "min_p", 0.0, 0.0, 1.0, high_open=True),
-        repetition_penalty=read.number(params, "repetition_penalty", 1.0, 0.0, 2.0, low_open=True),
+        repetition_penalty=read.number(params, "repetition_penalty", 1.0, MIN_REPETITION_PENALTY, 2.0),
         presence_penalty=read.number(params, "presence_penalty", 0.0, -2.0, 2.0),
         frequency_penalty=read.number(params, "frequency_penalty", 0.0, -2.0, 2.0),
         logit_bias=_logit_bias(params),

@@ -128,6 +128,8 @@ def _choose(logits: torch.Tensor, rows: Sequence[Row]) -> tuple[list[int], list[
         picked = torch.tensor(drawn, device=logits.device)
         for index, token_id in zip(drawn, _draw_random(logits[picked], [rows[i] for i in drawn]), strict=True):
             chosen[index] = token_id
+            # An id that the vocabulary has not would fail the next step of every row.
+            is_good[index] = 0 <= token_id < logits.shape[1]
     return chosen, is_good
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tritone.ensembles.render import CheckpointFacts
+from tritone.ensembles.render import CheckpointFacts, write_repository
 from tritone.tools import pipelines
-from tritone.tools.pipelines import build_pipeline, known_pipelines, parse_settings, write_build
+from tritone.tools.pipelines import build_pipeline, known_pipelines, parse_settings
 from tritone.tools.problems import LaunchError
 from tritone.tools.serving import render_for_run
 
@@ -35,8 +35,9 @@ def test_without_a_name_every_pipeline_is_served(tmp_path: Path) -> None:
 
 
 def test_a_repository_is_served_as_it_stands(tmp_path: Path) -> None:
-    repository = write_build(build_pipeline("smollm2_chat"), tmp_path / "held")
-    write_build(build_pipeline("smollm2_chat", served_name="smollm2_chat_twin"), repository)
+    repository = tmp_path / "held"
+    twin = build_pipeline("smollm2_chat", served_name="smollm2_chat_twin")
+    write_repository([build_pipeline("smollm2_chat"), twin], repository)
     (repository / "stranger").mkdir()
     (repository / "stranger" / "config.pbtxt").write_text('name: "stranger"\nbackend: "python"\n')
     everything = render_for_run(tmp_path, [], repository=repository)
@@ -71,3 +72,15 @@ def test_a_relative_checkpoint_is_named_in_full(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     [stage, _] = build_pipeline("smollm2_chat", checkpoint="weights").models
     assert f'"checkpoint":"{tmp_path}/weights"' in stage.parameters["tritone_settings"]
+
+
+def test_values_that_the_engine_would_refuse_fail_the_build_all_at_once() -> None:
+    with pytest.raises(LaunchError) as refused:
+        build_pipeline("smollm2_chat", settings=["thinker.max_rows=-4", "thinker.dtype=float99"])
+    assert "max_rows is -4" in refused.value.message and "dtype is 'float99'" in refused.value.message
+
+
+def test_values_that_do_not_go_together_fail_the_build() -> None:
+    build_pipeline("smollm2_chat", settings=["thinker.max_rows=1000", "thinker.max_step_tokens=2048"])
+    with pytest.raises(LaunchError, match="at least max_rows"):
+        build_pipeline("smollm2_chat", settings=["thinker.max_rows=64", "thinker.max_step_tokens=16"])

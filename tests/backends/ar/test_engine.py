@@ -171,6 +171,51 @@ def test_logprobs(checkpoint: Checkpoint, drive: Any) -> None:
         assert [t.logprob for t in entry.top] == sorted((t.logprob for t in entry.top), reverse=True)
 
 
+@pytest.mark.parametrize("poison", [{"temperature": 1e-46}, {"repetition_penalty": 1e-46}])
+def test_a_row_whose_numbers_overflow_fails_alone(checkpoint: Checkpoint, drive: Any, poison: dict[str, Any]) -> None:
+    driver = drive(checkpoint)
+    expected = driver.generate(PROMPT, **SAMPLED)
+    neighbour = driver.submit(PROMPT, **SAMPLED)
+    # Below what a request may ask for: the engine must not depend on that.
+    poisoned = driver.submit(PROMPT, **{"temperature": 1.0, "max_tokens": 8, **poison})
+    driver.run()
+    assert isinstance(driver.end(poisoned), RequestFailed)
+    assert driver.tokens(neighbour) == expected
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"type": "object", "patternProperties": {f"^p{i}.*$": {"type": "string"} for i in range(1000)}},
+    ],
+)
+def test_a_schema_that_cannot_be_followed_is_refused(
+    checkpoint: Checkpoint, drive: Any, schema: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        drive(checkpoint).submit(PROMPT, response_format=ResponseFormat("json_schema", schema))
+    assert caught.value.field == "response_format"
+
+
+def test_guided_json_has_little_white_space(checkpoint: Checkpoint, drive: Any) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "x-guidance": {"whitespace_flexible": True, "whitespace_pattern": r"[ \n]*"},
+    }
+    driver = drive(checkpoint)
+    # White space alone is wanted, so all that the grammar allows is written.
+    bias = {token: 50.0 for token in (checkpoint.tokenizer.encode(c)[0] for c in (" ", "\n"))}
+    mine = driver.submit(
+        PROMPT, response_format=ResponseFormat("json_schema", schema), logit_bias=bias, max_tokens=300, seed=1
+    )
+    driver.run()
+    text = driver.text(mine)
+    assert "\n" + " " * 25 not in text and "\n\n" not in text and text.count("\n") <= 6
+
+
 def test_guided_json(checkpoint: Checkpoint, drive: Any) -> None:
     schema = {
         "type": "object",

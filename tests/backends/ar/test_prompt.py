@@ -22,6 +22,7 @@ TOOL_TEMPLATE = (
     '<tool_call>{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}</tool_call>'
     "{% endfor %}|{% endfor %}"
 )
+CONTEXT = 64
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 
 
@@ -31,7 +32,7 @@ def tokenizer(tiny_qwen3: Path) -> Any:
 
 
 def rendered(tokenizer: Any, **params: Any) -> str:
-    return str(tokenizer.decode(render_prompt(tokenizer, parse_request(params))))
+    return str(tokenizer.decode(render_prompt(tokenizer, parse_request(params), CONTEXT)))
 
 
 def assistant_call(arguments: object) -> dict[str, Any]:
@@ -55,6 +56,31 @@ def test_tool_call_arguments_reach_the_template_as_an_object(tokenizer: Any, arg
     text = rendered(tokenizer, messages=[assistant_call(arguments), answer], tools=[WEATHER])
     call = f'<tool_call>{{"name": "weather", "arguments": {shown}}}</tool_call>'
     assert text == f"weather;assistant:{call}|tool:sunny|"
+
+
+@pytest.mark.parametrize("field", ["prompt", "messages"])
+def test_a_prompt_far_too_long_is_refused_after_its_beginning(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    read: list[int] = []
+    encode = tokenizer.encode
+
+    def counted(text: str, **how: Any) -> Any:
+        read.append(len(text))
+        return encode(text, **how)
+
+    monkeypatch.setattr(tokenizer, "encode", counted)
+    long = "x" * 1_000_000
+    params = {"prompt": long} if field == "prompt" else {"messages": [{"role": "user", "content": long}]}
+    with pytest.raises(InvalidRequest) as refused:
+        render_prompt(tokenizer, parse_request(params), CONTEXT)
+    assert refused.value.field == field
+    assert sum(read) < 10_000
+
+
+def test_long_text_of_few_tokens_is_read_whole(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer, "encode", lambda text, **_: [1] * (len(text) // 1000))
+    assert len(render_prompt(tokenizer, parse_request({"prompt": "x" * 50_000}), CONTEXT)) == 50
 
 
 def test_tools_need_a_template_that_takes_them(tokenizer: Any) -> None:

@@ -114,27 +114,33 @@ def test_params_of_any_type(params: Any) -> None:
         assert error.field is not None
 
 
+@pytest.mark.parametrize(("asked", "used"), [(1e-46, 0.0), (9e-5, 0.0), (1e-4, 1e-4), (0.7, 0.7)])
+def test_a_temperature_too_small_to_divide_by_is_greedy(asked: float, used: float) -> None:
+    assert parse_request({"prompt": "x", "temperature": asked}).sampling.temperature == used
+
+
 def test_rendering(tiny_llama: Path) -> None:
     tokenizer = Checkpoint.resolve(str(tiny_llama)).tokenizer
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     tool = {"type": "function", "function": {"name": "look_up"}}
     request = {"messages": [{"role": "developer", "content": "s"}, {"role": "user", "content": parts}], "tools": [tool]}
-    assert tokenizer.decode(render_prompt(tokenizer, parse_request(request))) == (
+    assert tokenizer.decode(render_prompt(tokenizer, parse_request(request), 512)) == (
         "<tools>look_up </tools><tool_call>[system]s[user]ab[assistant]"
     )
     assert tool_format(tokenizer) == "hermes"
     without = request | {"chat_template_kwargs": {"add_generation_prompt": False}}
-    assert tokenizer.decode(render_prompt(tokenizer, parse_request(without))).endswith("[user]ab")
+    assert tokenizer.decode(render_prompt(tokenizer, parse_request(without), 512)).endswith("[user]ab")
 
 
 def test_rendering_equals_transformers(smollm2: Checkpoint) -> None:
     tokenizer = smollm2.tokenizer
     expected = tokenizer.apply_chat_template(USER, add_generation_prompt=True, return_dict=False)
-    assert render_prompt(tokenizer, parse_request({"messages": USER})) == list(expected)
+    assert render_prompt(tokenizer, parse_request({"messages": USER}), 512) == list(expected)
     with pytest.raises(Unsupported) as caught:
         render_prompt(
             tokenizer,
             parse_request({"messages": USER, "tools": [{"type": "function", "function": {"name": "f"}}]}),
+            512,
         )
     assert caught.value.field == "tools"
 
