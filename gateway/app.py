@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The Tritone authors
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the gateway together. Layers from the outside: access, CORS, keys, limits, routes."""
+"""Puts the gateway together. Layers from the outside: access, CORS, keys, drain, limits, routes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
@@ -23,45 +24,62 @@ from tritone.gateway.http_errors import HttpFault, reply
 from tritone.gateway.metrics import GatewayMetrics
 from tritone.gateway.middleware.access import AccessLayer
 from tritone.gateway.middleware.auth import AuthLayer
-from tritone.gateway.middleware.limits import LimitsLayer
+from tritone.gateway.middleware.drain import DrainLayer
+from tritone.gateway.middleware.limits import BodyBudget, LimitsLayer
 from tritone.gateway.record import record_of
 from tritone.gateway.routes import chat, chat_batch, completions, health, models
 from tritone.gateway.services import Services
 from tritone.gateway.settings import GatewaySettings
+from tritone.gateway.stage_health import StageHealth
 from tritone.gateway.transport import Transport
 from tritone.gateway.triton_transport import TritonTransport
 
 _HTTP_CODES = {404: "route_not_found", 405: "method_not_allowed"}
 
 
-def create_app(settings: GatewaySettings, transport: Transport | None = None) -> ASGIApp:
+def create_app(settings: GatewaySettings, transport: Transport | None = None) -> AccessLayer:
     """The gateway as an ASGI application. `transport` is Triton's at the configured address unless one is given."""
     transport = transport or TritonTransport(settings.triton_grpc, num_channels=settings.triton_channels)
     services = Services(
         settings=settings,
         transport=transport,
-        catalog=Catalog(transport),
-        admission=Admission(max_inflight=settings.max_inflight, max_inflight_per_key=settings.max_inflight_per_key),
+        catalog=Catalog(transport, StageHealth(transport, settings.triton_metrics)),
+        admission=Admission(
+            max_running=settings.max_inflight,
+            max_waiting=settings.max_waiting,
+            max_wait_s=settings.max_queue_s,
+            max_open_per_key=settings.max_inflight_per_key,
+        ),
         metrics=GatewayMetrics(),
     )
-    app: ASGIApp = _routes(services)
-    app = LimitsLayer(app, max_header_bytes=settings.max_header_bytes, max_body_bytes=settings.max_body_bytes)
+    budget = BodyBudget(settings.max_bodies_bytes)
+    services.metrics.watch(services.admission, budget)
+    routers = [family.router(services) for family in (chat, chat_batch, completions, models, health)]
+    app: ASGIApp = _routes(services, routers)
+    app = LimitsLayer(
+        app, max_header_bytes=settings.max_header_bytes, max_body_bytes=settings.max_body_bytes, budget=budget
+    )
+    app = DrainLayer(app, {health.LIVE_PATH, health.HEALTH_PATH, health.METRICS_PATH})
     app = AuthLayer(app, settings.api_keys, health.OPEN_PATHS)
     if settings.cors_origins:
         app = CORSMiddleware(
             app,
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "POST"),
-            allow_headers=("authorization", "content-type", "x-request-id", "traceparent"),
+            # Any header: the origins are the bound, and OpenAI's SDK sends a dozen of its own.
+            allow_headers=("*",),
             expose_headers=("x-request-id", "retry-after"),
         )
-    return AccessLayer(app, services.metrics)
+    paths = [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    return AccessLayer(app, services.metrics, paths)
 
 
-def _routes(services: Services) -> FastAPI:
+def _routes(services: Services, routers: Sequence[APIRouter]) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        services.catalog.health.start()
         yield
+        await services.catalog.health.stop()
         await services.transport.close()
 
     app = FastAPI(
@@ -78,8 +96,8 @@ def _routes(services: Services) -> FastAPI:
             Exception: _answer_error,
         },
     )
-    for family in (chat, chat_batch, completions, models, health):
-        app.include_router(family.router(services))
+    for router in routers:
+        app.include_router(router)
     document: dict[str, Any] = {}
 
     def describe() -> dict[str, Any]:
@@ -92,9 +110,11 @@ def _routes(services: Services) -> FastAPI:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    status, body, headers = reply(error, request_id=record_of(request.scope).request_id)
-    response = Response(body, status_code=status)
-    response.raw_headers.extend(headers)
+    record = record_of(request.scope)
+    answer = reply(error, request_id=record.request_id)
+    record.rejected_for = answer.code
+    response = Response(answer.body, status_code=answer.status)
+    response.raw_headers.extend(answer.headers)
     return response
 
 

@@ -16,6 +16,10 @@ from tritone.gateway.record import RequestRecord
 from tritone.gateway.schemas.generation import GenerationFields
 from tritone.gateway.transport import GenerationCall
 
+# Far above what any text averages; single tokens (runs of spaces) may be longer.
+MAX_BYTES_PER_TOKEN = 64
+MAX_OTHER_BYTES = 1 << 19  # everything in `params` but the prompt, a schema above all
+
 
 def shared_params(request: GenerationFields, pipeline: Pipeline, record: RequestRecord) -> dict[str, Any]:
     """The `params` of a request apart from its prompt; refuses what this pipeline declares it cannot do."""
@@ -32,7 +36,15 @@ def new_call(
     pipeline: Pipeline, params: dict[str, Any], record: RequestRecord, *, input_ids: Sequence[int] | None = None
 ) -> GenerationCall:
     """One call to a pipeline."""
+    text = orjson.dumps(params)
+    context_tokens = pipeline.capabilities.context_tokens
+    if context_tokens is not None and len(text) > context_tokens * MAX_BYTES_PER_TOKEN + MAX_OTHER_BYTES:
+        # It cannot fit, and a stage that turned it into tokens to find out would keep everybody waiting.
+        field = "messages" if "messages" in params else "prompt"
+        raise InvalidRequest(f"The prompt is far longer than the {context_tokens} tokens of this model.", field=field)
     vocabulary = pipeline.capabilities.vocab_size
     if input_ids is not None and vocabulary is not None and max(input_ids) >= vocabulary:
         raise InvalidRequest(f"Token ids of this model are below {vocabulary}.", field="prompt")
-    return GenerationCall(pipeline.name, orjson.dumps(params), input_ids, record.traceparent)
+    if input_ids is not None and context_tokens is not None and len(input_ids) > context_tokens:
+        raise InvalidRequest(f"The prompt is longer than the {context_tokens} tokens of this model.", field="prompt")
+    return GenerationCall(pipeline.name, text, input_ids, record.traceparent)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The Tritone authors
 # SPDX-License-Identifier: Apache-2.0
-"""The course of every generating route: admit, read, plan, relay, answer.
+"""The course of every generating route: read, plan, wait for a place, relay, answer.
 
 An API family gives a planner, which turns the body into calls and the form of the answer; all else is here.
 """
@@ -17,8 +17,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tritone.ensembles.protocol import ChunkKind
-from tritone.errors import Cancelled, Internal, Overloaded, TritoneError
+from tritone.errors import Cancelled, Internal, InvalidRequest, Overloaded, TritoneError
 from tritone.gateway.answers import BodyAnswer, EventAnswer, Usage, error_event
+from tritone.gateway.connection import CONNECTION_EXTENSION, GatewayProtocol
 from tritone.gateway.http_errors import JSON_TYPE, envelope
 from tritone.gateway.json_body import read_json
 from tritone.gateway.record import Outcome, RequestRecord, record_of
@@ -31,8 +32,6 @@ _EVENT_HEADERS = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
-# Where the server offers it, drops a connection whose client does not read; a close would wait for the client.
-ABORT_EXTENSION = "tritone.abort"
 _FAREWELL_S = 0.5  # how long a stopping server tries to tell a stream why it ends
 
 _log = logging.getLogger("tritone.gateway.generation")
@@ -62,41 +61,93 @@ class GenerationResponse(Response):
         services, record = self._services, record_of(scope)
         settings = services.settings
         record.route = self._route
-        with services.admission.slot(record.key):
+        with services.admission.request(record.key):
             plan = await self._planner(await read_json(scope, receive, timeout_s=settings.body_timeout_s), record)
-            limits = RelayLimits(
-                max_parallel=settings.max_parallel_prompts,
-                max_unread_bytes=settings.max_unread_bytes if plan.events else None,
-                timeout_s=settings.request_timeout_s,
-            )
-            relay = Relay(
-                services.transport,
-                plan.calls,
-                receive=receive,
-                limits=limits,
-                clock=services.metrics.chunk_clock(record),
-            )
-            async with relay:
+            complete_s = asyncio.get_running_loop().time()
+            async with services.admission.place(record.key, lambda: _disconnected(receive)):
+                services.metrics.queued(record, asyncio.get_running_loop().time() - complete_s)
+                await self._relay(plan, record, scope, receive, send)
+
+    async def _relay(self, plan: Plan, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
+        services = self._services
+        settings = services.settings
+        limits = RelayLimits(
+            max_parallel=settings.max_parallel_prompts,
+            max_unread_bytes=settings.max_unread_bytes if plan.events else None,
+            timeout_s=settings.request_timeout_s,
+        )
+        relay = Relay(
+            services.transport,
+            plan.calls,
+            catalog=services.catalog,
+            receive=receive,
+            limits=limits,
+            clock=services.metrics.chunk_clock(record),
+        )
+        async with relay:
+            patience = asyncio.get_running_loop().call_later(settings.max_queue_s, _end_waiting, relay, record)
+            try:
                 if plan.events is not None:
                     await _StreamWriter(relay, plan.events, record, scope, send).run()
                 elif plan.body is not None:
-                    await _send_body(relay, plan.body, record, send)
+                    await _BodyWriter(relay, plan.body, record, scope, send, settings.max_answer_bytes).run()
+            finally:
+                patience.cancel()
 
 
-async def _send_body(relay: Relay, answer: BodyAnswer, record: RequestRecord, send: Send) -> None:
-    usage = Usage()
-    while arrivals := await relay.take():
-        for position, chunk in arrivals:
-            if chunk.kind is ChunkKind.TEXT:
-                answer.add(position, chunk)
-            elif chunk.kind is ChunkKind.DONE:
-                usage.add(chunk.details)
-    _note_usage(record, usage)
-    relay.finish()
-    body = answer.body(usage)
-    headers = (JSON_TYPE, (b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _disconnected(receive: Receive) -> None:
+    """Wait for the client to go away. The body has been read, so nothing else can arrive."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _end_waiting(relay: Relay, record: RequestRecord) -> None:
+    if record.first_token_s is None:
+        relay.give_up(Overloaded("The server is busy, try again.", retry_after_s=5.0))
+
+
+class _BodyWriter:
+    """Gathers one body and writes it."""
+
+    def __init__(
+        self, relay: Relay, answer: BodyAnswer, record: RequestRecord, scope: Scope, send: Send, max_bytes: int
+    ) -> None:
+        self._relay = relay
+        self._answer = answer
+        self._record = record
+        self._scope = scope
+        self._send = send
+        self._max_bytes = max_bytes
+
+    async def run(self) -> None:
+        body = await self._gather()
+        headers = (JSON_TYPE, (b"content-length", str(len(body)).encode()))
+        try:
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._send({"type": "http.response.body", "body": body})
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._relay.error is None or task is None:
+                raise
+            task.uncancel()  # the request's time is over while a slow client still reads
+            self._record.outcome = Outcome.CANCELLED
+            await _drop_connection(self._scope)
+
+    async def _gather(self) -> bytes:
+        usage = Usage()
+        num_bytes = 0
+        while arrivals := await self._relay.take():
+            for position, chunk in arrivals:
+                num_bytes += len(chunk.text) + len(chunk.details)
+                if chunk.kind is ChunkKind.TEXT:
+                    self._answer.add(position, chunk)
+                elif chunk.kind is ChunkKind.DONE:
+                    usage.add(chunk.details)
+            if num_bytes > self._max_bytes:
+                raise InvalidRequest("The answer is too large for one body; stream it or ask for less.", field="stream")
+        _note_usage(self._record, usage)
+        self._relay.finish()
+        return self._answer.body(usage)
 
 
 class _StreamWriter:
@@ -106,7 +157,7 @@ class _StreamWriter:
         self._relay = relay
         self._answer = answer
         self._record = record
-        self._abort: Callable[[], None] | None = scope.get("extensions", {}).get(ABORT_EXTENSION)
+        self._scope = scope
         self._send = send
         self._usage = Usage()
 
@@ -166,11 +217,18 @@ class _StreamWriter:
     async def _leave(self) -> None:
         """End the exchange without a word: the client went away or does not read."""
         self._record.outcome = Outcome.CANCELLED
-        if self._abort is None:
+        if not await _drop_connection(self._scope):
             await self._write(b"", more=False)
-            return
-        self._abort()
-        await asyncio.sleep(0)  # lets the server see that the connection is gone before the response ends
+
+
+async def _drop_connection(scope: Scope) -> bool:
+    """Drop the client's connection, where there is one: a close would wait for a client that does not read."""
+    connection: GatewayProtocol | None = scope.get("extensions", {}).get(CONNECTION_EXTENSION)
+    if connection is None:
+        return False
+    connection.abort()
+    await asyncio.sleep(0)  # lets the server see that the connection is gone before the response ends
+    return True
 
 
 def _note_usage(record: RequestRecord, usage: Usage) -> None:

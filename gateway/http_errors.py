@@ -9,6 +9,7 @@ all others are `TritoneError`s.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ import orjson
 
 from tritone.errors import Internal, InvalidRequest, NotFound, Overloaded, TritoneError, Unsupported, http_status
 
+# A model name that is repeated to who asked for it: nothing that could be more than a name.
+_SHOWN_NAME = re.compile(r"[A-Za-z0-9._/:-]{1,64}")
 JSON_TYPE = (b"content-type", b"application/json")
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -38,7 +41,7 @@ class ModelNotFound(HttpFault):
     """The request names a model that is not served."""
 
     def __init__(self, name: str | None = None) -> None:
-        shown = f" `{name[:64]}`" if name and name.isprintable() else ""
+        shown = f" `{name}`" if name and _SHOWN_NAME.fullmatch(name) else ""
         message = f"The model{shown} does not exist or does not serve this route."
         super().__init__(404, message, code="model_not_found", field="model")
 
@@ -46,6 +49,7 @@ class ModelNotFound(HttpFault):
 class ErrorReply(NamedTuple):
     """A complete error answer."""
 
+    code: str
     status: int
     body: bytes
     headers: Headers
@@ -55,6 +59,8 @@ def envelope(error: Exception, *, request_id: str = "") -> dict[str, Any]:
     """OpenAI's `{"error": {message, type, param, code}}` for an error. Unknown exceptions never show their text."""
     if isinstance(error, HttpFault):
         kind = "authentication_error" if error.status == 401 else "invalid_request_error"
+        if error.status >= 500:
+            kind = "server_error"
         return _envelope(error.message, kind, error.field, error.code)
     if not isinstance(error, TritoneError):
         error = Internal("The gateway failed to process the request.")
@@ -69,15 +75,16 @@ def envelope(error: Exception, *, request_id: str = "") -> dict[str, Any]:
 
 def reply(error: Exception, *, request_id: str = "") -> ErrorReply:
     """Status, body and headers of an error answer."""
-    body = orjson.dumps(envelope(error, request_id=request_id))
+    described = envelope(error, request_id=request_id)
+    code, body = described["error"]["code"], orjson.dumps(described)
     if isinstance(error, HttpFault):
-        return ErrorReply(error.status, body, (JSON_TYPE, *error.headers))
+        return ErrorReply(code, error.status, body, (JSON_TYPE, *error.headers))
     if not isinstance(error, TritoneError):
-        return ErrorReply(500, body, (JSON_TYPE,))
+        return ErrorReply(code, 500, body, (JSON_TYPE,))
     headers: tuple[tuple[bytes, bytes], ...] = (JSON_TYPE,)
     if error.retry_after_s is not None:
         headers += ((b"retry-after", str(max(1, math.ceil(error.retry_after_s))).encode()),)
-    return ErrorReply(http_status(error), body, headers)
+    return ErrorReply(code, http_status(error), body, headers)
 
 
 def _envelope(message: str, kind: str, field: str | None, code: str) -> dict[str, Any]:

@@ -4,24 +4,53 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from typing import Protocol
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from tritone.gateway.machine import num_threads, shared_memory
 from tritone.gateway.record import Outcome, RequestRecord
 
 _FIRST_TOKEN_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _GAP_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+_QUEUE_BUCKETS_S = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Places(Protocol):
+    """Who knows how many generations run and wait."""
+
+    num_running: int
+    num_waiting: int
+
+
+class HeldBytes(Protocol):
+    """Who knows how much of request bodies is in memory."""
+
+    held_bytes: int
 
 
 class GatewayMetrics:
-    """Counters, gauges and histograms, named `tritone_gateway_*`."""
+    """Counters, gauges and histograms, named `tritone_gateway_*`, and `process_*` of this process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         labels = ("route", "model")
+        self._received = Counter(
+            "tritone_gateway_received_requests",
+            "Requests that arrived; what is not in tritone_gateway_requests_total yet is being answered",
+            registry=self.registry,
+        )
         self._requests = Counter(
             "tritone_gateway_requests",
             "Finished requests; ok + failed + cancelled + rejected is all of them",
             (*labels, "outcome"),
+            registry=self.registry,
+        )
+        self._rejected = Counter(
+            "tritone_gateway_rejected_requests",
+            "Rejected requests by the code of their error",
+            ("route", "reason"),
             registry=self.registry,
         )
         self._inflight = Gauge("tritone_gateway_inflight_requests", "Requests being answered", registry=self.registry)
@@ -39,6 +68,13 @@ class GatewayMetrics:
             registry=self.registry,
             buckets=_GAP_BUCKETS_S,
         )
+        self._queue = Histogram(
+            "tritone_gateway_queue_seconds",
+            "From a complete request to its place among the running ones",
+            ("route",),
+            registry=self.registry,
+            buckets=_QUEUE_BUCKETS_S,
+        )
         self._duration = Histogram(
             "tritone_gateway_request_seconds", "From arrival to the end of the answer", labels, registry=self.registry
         )
@@ -48,20 +84,39 @@ class GatewayMetrics:
         self._completion_tokens = Counter(
             "tritone_gateway_completion_tokens", "Tokens generated", labels, registry=self.registry
         )
+        self._gauge("tritone_gateway_threads", "Threads of the process").set_function(num_threads)
+        self._gauge("tritone_shm_used_bytes", "Used bytes of /dev/shm").set_function(lambda: shared_memory().used_bytes)
+        self._gauge("tritone_shm_size_bytes", "Size of /dev/shm").set_function(lambda: shared_memory().size_bytes)
+
+    def watch(self, places: Places, bodies: HeldBytes) -> None:
+        """Show the counts of those who own them."""
+        running = self._gauge("tritone_gateway_running_generations", "Generations that have a place")
+        running.set_function(lambda: places.num_running)
+        waiting = self._gauge("tritone_gateway_waiting_generations", "Generations that wait for a place")
+        waiting.set_function(lambda: places.num_waiting)
+        held = self._gauge("tritone_gateway_body_bytes", "Request bodies in memory, without the first 64 KiB of each")
+        held.set_function(lambda: bodies.held_bytes)
 
     def started(self) -> None:
         """A request arrived."""
+        self._received.inc()
         self._inflight.inc()
 
     def finished(self, record: RequestRecord, outcome: Outcome, duration_s: float) -> None:
         """A request ended."""
         self._inflight.dec()
         self._requests.labels(record.route, record.model, outcome.value).inc()
+        if outcome is Outcome.REJECTED:
+            self._rejected.labels(record.route, record.rejected_for or "other").inc()
         self._duration.labels(record.route, record.model).observe(duration_s)
         if record.prompt_tokens:
             self._prompt_tokens.labels(record.route, record.model).inc(record.prompt_tokens)
         if record.completion_tokens:
             self._completion_tokens.labels(record.route, record.model).inc(record.completion_tokens)
+
+    def queued(self, record: RequestRecord, seconds: float) -> None:
+        """A generation got its place after `seconds`."""
+        self._queue.labels(record.route).observe(seconds)
 
     def chunk_clock(self, record: RequestRecord) -> ChunkClock:
         """The stop-watch of one request; its label lookups are done once, here."""
@@ -71,6 +126,9 @@ class GatewayMetrics:
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(name, meaning, registry=self.registry)
 
 
 class ChunkClock:

@@ -31,6 +31,7 @@ class RequestRecord:
     route: str = "unmatched"  # set by the route
     model: str = ""  # set once the request names a model that exists, so label values stay bounded
     outcome: Outcome | None = None  # set where the status does not tell, as inside a stream
+    rejected_for: str = ""  # code of the error that the client got
     prompt_tokens: int = 0
     completion_tokens: int = 0
     num_chunks: int = 0

@@ -1,94 +1,74 @@
 # SPDX-FileCopyrightText: 2026 The Tritone authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the gateway under uvicorn: bounded request heads, our error envelope on bad HTTP, a stop that drains."""
+"""Runs the gateway under uvicorn, with a stop that drains: new requests are refused while running ones end."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-import math
 import os
+import resource
 import signal
 import socket
-import struct
 import sys
 
-import h11
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tritone.gateway import logs
 from tritone.gateway.app import create_app
-from tritone.gateway.generation import ABORT_EXTENSION
-from tritone.gateway.http_errors import HttpFault, reply
+from tritone.gateway.connection import GatewayProtocol, ServerState
+from tritone.gateway.middleware.access import AccessLayer
 from tritone.gateway.settings import GatewaySettings, SettingsError
 
-_HEAD_TIMEOUT_S = 30.0
-_LINGER_NOT_AT_ALL = struct.pack("ii", 1, 0)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_FLUSH_S = 3.0  # what is left of an answer may take this long to leave after the drain
+_SPARE_FILES = 64  # descriptors for anything but client connections
 
 _log = logging.getLogger("tritone.gateway.server")
 
 
-class GatewayProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 on h11, the parser that bounds a request's head, with three additions.
+class GatewayServer(uvicorn.Server):
+    """A server that goes on listening while it drains, so that new requests hear that it is stopping."""
 
-    A connection whose first request does not arrive in time is closed; bad HTTP is answered with the error envelope;
-    the application can drop the connection of a client that does not read (scope extension `tritone.abort`).
-    """
+    def __init__(self, config: uvicorn.Config, shared: ServerState, drain_timeout_s: float) -> None:
+        super().__init__(config)
+        self._shared = shared
+        self._drain_timeout_s = drain_timeout_s
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        app = self.app
-
-        async def with_abort(scope: Scope, receive: Receive, send: Send) -> None:
-            scope["extensions"] = {**scope.get("extensions", {}), ABORT_EXTENSION: self._reset}
-            await app(scope, receive, send)
-
-        self.app = with_abort
-        self.loop.call_later(_HEAD_TIMEOUT_S, self._close_if_silent)
-
-    def _reset(self) -> None:
-        """Drop the connection and what the kernel still holds for it."""
-        if not self.transport.is_closing():  # else its socket may be gone already
-            connection = self.transport.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT_AT_ALL)
-        self.transport.abort()
-
-    def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
-
-    def send_400_response(self, msg: str) -> None:
-        is_head_too_large = len(self.conn.trailing_data[0]) >= (self.config.h11_max_incomplete_event_size or 0)
-        fault = HttpFault(400, "The request is not valid HTTP.", code="bad_http")
-        if is_head_too_large:
-            fault = HttpFault(431, "The request's headers are too large.", code="headers_too_large")
-        status, body, headers = reply(fault)
-        head = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
-        for event in (h11.Response(status_code=status, headers=head), h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._shared.is_stopping = True
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._drain_timeout_s
+        while self.server_state.tasks and loop.time() < deadline_s and not self.force_exit:
+            await asyncio.sleep(0.05)
+        # uvicorn cancels the requests that are left when this time is over.
+        self.config.timeout_graceful_shutdown = 0 if self.server_state.tasks else _FLUSH_S  # type: ignore[assignment]
+        await super().shutdown(sockets)
 
 
-def server(settings: GatewaySettings, app: ASGIApp | None = None) -> uvicorn.Server:
-    """A uvicorn server for the gateway; `run` or `serve` starts it, SIGTERM drains and stops it."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app or create_app(settings),
-            host=settings.host,
-            port=settings.port,
-            http=GatewayProtocol,
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=settings.max_header_bytes,
-            timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s),
-        )
+def server(settings: GatewaySettings, app: AccessLayer | None = None) -> GatewayServer:
+    """A server for the gateway; `run` or `serve` starts it, SIGTERM drains and stops it."""
+    app = app or create_app(settings)
+    shared = ServerState(
+        max_connections=settings.max_connections,
+        head_timeout_s=settings.head_timeout_s,
+        write_timeout_s=settings.write_timeout_s,
+        on_bad_http=app.count_bad_http,
     )
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=functools.partial(GatewayProtocol, shared),  # type: ignore[arg-type]
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=settings.max_header_bytes,
+    )
+    return GatewayServer(config, shared, settings.drain_timeout_s)
 
 
 def run(settings: GatewaySettings) -> None:
@@ -96,10 +76,24 @@ def run(settings: GatewaySettings) -> None:
     logs.configure(settings.log_level)
     if settings.host not in _LOOPBACK and not settings.api_keys:
         _log.warning("the gateway is open to the network without API keys (TRITONE_API_KEYS)")
+    _raise_file_limit(settings.max_connections + _SPARE_FILES)
     # uvicorn drains on these signals and then raises them again: by then the stop has worked, so the exit code is 0.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     server(settings).run()
+
+
+def _raise_file_limit(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        _log.warning(
+            "this process may open too few files for TRITONE_MAX_CONNECTIONS",
+            extra={"fields": {"allowed": allowed, "wanted": wanted}},
+        )
 
 
 def main() -> None:

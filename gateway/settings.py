@@ -126,15 +126,46 @@ class GatewaySettings:
     max_header_bytes: int = _setting(
         "TRITONE_MAX_HEADER_BYTES", 32768, _integer(1024, MEBIBYTE), "1024..1048576", "Largest request head"
     )
+    max_bodies_bytes: int = _setting(
+        "TRITONE_MAX_BODIES_BYTES",
+        256 * MEBIBYTE,
+        _integer(1024, 1 << 40),
+        "1024..1099511627776",
+        "Request bodies in memory at once, the first 64 KiB of each not counted; more get 503",
+    )
+    max_answer_bytes: int = _setting(
+        "TRITONE_MAX_ANSWER_BYTES",
+        32 * MEBIBYTE,
+        _integer(1024, 1 << 32),
+        "1024..4294967296",
+        "Largest answer that is gathered into one body; a stream may be longer",
+    )
+    max_connections: int = _setting(
+        "TRITONE_MAX_CONNECTIONS",
+        1024,
+        _integer(1, 1_000_000),
+        "1..1000000",
+        "TCP connections at once; beyond them the longest idle one is closed, else the new one",
+    )
     max_inflight: int = _setting(
-        "TRITONE_MAX_INFLIGHT", 256, _integer(1, 100_000), "1..100000", "Generations at once; more get 503"
+        "TRITONE_MAX_INFLIGHT", 256, _integer(1, 100_000), "1..100000", "Generations at once; more wait"
+    )
+    max_waiting: int = _setting(
+        "TRITONE_MAX_WAITING", 256, _integer(0, 100_000), "0..100000", "Requests that wait for a place; more get 503"
+    )
+    max_queue_s: float = _setting(
+        "TRITONE_MAX_QUEUE_S",
+        60.0,
+        _seconds(0.01, 3600),
+        "0.01..3600",
+        "Longest wait for a place, and after it for the first chunk; then 503",
     )
     max_inflight_per_key: int = _setting(
         "TRITONE_MAX_INFLIGHT_PER_KEY",
         64,
         _integer(1, 100_000),
         "1..100000",
-        "Generations at once for one API key; more get 429",
+        "Requests of one API key that are read, wait or run; more get 429",
     )
     max_unread_bytes: int = _setting(
         "TRITONE_MAX_UNREAD_BYTES",
@@ -155,6 +186,20 @@ class GatewaySettings:
     )
     body_timeout_s: float = _setting(
         "TRITONE_BODY_TIMEOUT_S", 30.0, _seconds(0.1, 3600), "0.1..3600", "Longest a request body may take to arrive"
+    )
+    head_timeout_s: float = _setting(
+        "TRITONE_HEAD_TIMEOUT_S",
+        30.0,
+        _seconds(0.05, 3600),
+        "0.05..3600",
+        "Longest a request's head may take to arrive",
+    )
+    write_timeout_s: float = _setting(
+        "TRITONE_WRITE_TIMEOUT_S",
+        30.0,
+        _seconds(0.05, 3600),
+        "0.05..3600",
+        "How long a client may take next to nothing of its answer before its connection is dropped",
     )
     drain_timeout_s: float = _setting(
         "TRITONE_DRAIN_TIMEOUT_S", 20.0, _seconds(0, 3600), "0..3600", "How long a stop waits for running requests"

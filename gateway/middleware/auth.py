@@ -60,11 +60,12 @@ def _no_valid_key() -> HttpFault:
 
 
 def _presented_key(scope: Scope) -> str:
-    headers = Headers(scope=scope)
-    scheme, _, token = headers.get("authorization", "").partition(" ")
+    given = Headers(scope=scope).getlist("authorization")
+    # Of two headers a proxy may have checked the other one.
+    scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
-    if scope["type"] == "websocket":
+    if scope["type"] == "websocket" and not given:
         for protocol in scope.get("subprotocols", ()):
             if protocol.startswith(_SUBPROTOCOL):
                 return str(protocol[len(_SUBPROTOCOL) :])

@@ -4,14 +4,20 @@
 
 from __future__ import annotations
 
+import re
+
 from fastapi import APIRouter, Request
 
 from tritone.gateway.catalog import Pipeline
+from tritone.gateway.http_errors import ModelNotFound
 from tritone.gateway.openapi import error_responses
 from tritone.gateway.record import record_of
+from tritone.gateway.schemas.generation import MAX_MODEL_NAME_CHARS, MODEL_NAME_PATTERN
 from tritone.gateway.schemas.responses import ModelCard, ModelList
 from tritone.gateway.services import Services
 
+# Anything else is no model's name, and not worth a question to the inference server.
+_NAME = re.compile(MODEL_NAME_PATTERN)
 LIST_PATH = "/v1/models"
 ONE_PATH = "/v1/models/{model}"
 
@@ -30,6 +36,8 @@ def router(services: Services) -> APIRouter:
     async def retrieve_model(model: str, request: Request) -> ModelCard:
         """One model."""
         record_of(request.scope).route = ONE_PATH
+        if len(model) > MAX_MODEL_NAME_CHARS or not _NAME.fullmatch(model):
+            raise ModelNotFound()
         return _card(await services.catalog.find(model))
 
     return routes

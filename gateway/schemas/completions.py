@@ -13,7 +13,7 @@ from tritone.gateway.schemas.validation import invalid, unsupported
 
 MAX_PROMPTS = 64
 MAX_TOTAL_CHOICES = 128
-MAX_PROMPT_TOKENS = 1 << 20
+MAX_PROMPT_TOKENS = 1 << 18
 
 UNSUPPORTED_FIELDS = {"suffix": "filling in before a suffix is not available."}
 

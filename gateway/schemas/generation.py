@@ -14,7 +14,10 @@ MAX_CHOICES = 16
 MAX_STOPS = 16
 _INT64 = 1 << 63
 
-ModelName = Annotated[str, Field(min_length=1, max_length=256)]
+# A name, perhaps with an organisation before it; no path.
+MODEL_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._:-]*(/[A-Za-z0-9_][A-Za-z0-9._:-]*)?$"
+MAX_MODEL_NAME_CHARS = 128
+ModelName = Annotated[str, Field(min_length=1, max_length=MAX_MODEL_NAME_CHARS, pattern=MODEL_NAME_PATTERN)]
 StopText = Annotated[str, Field(min_length=1, max_length=1024)]
 Stop = Annotated[
     list[StopText],

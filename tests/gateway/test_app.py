@@ -109,7 +109,7 @@ async def test_large_headers(client: httpx.AsyncClient) -> None:
 
 async def test_the_server_is_full(new_client: Any, transport: FakeTransport) -> None:
     transport.script_for = lambda call: [Hang()]
-    client = new_client(max_inflight=1)
+    client = new_client(max_inflight=1, max_waiting=0)
     running = asyncio.create_task(client.post(CHAT, json=BODY))
     while not transport.streams:
         await asyncio.sleep(0.005)
@@ -134,8 +134,11 @@ async def test_cors_is_off_by_default(client: httpx.AsyncClient) -> None:
 
 async def test_cors_allow_list(new_client: Any) -> None:
     client = new_client(cors_origins=("https://a.example",), api_keys=("a-long-key",))
-    preflight = await client.options(CHAT, headers=PREFLIGHT)
+    # As OpenAI's SDK asks from a browser.
+    wanted = "authorization, content-type, x-stainless-arch, x-stainless-os, x-stainless-retry-count"
+    preflight = await client.options(CHAT, headers={**PREFLIGHT, "access-control-request-headers": wanted})
     assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-headers"] == wanted
     assert preflight.headers["access-control-allow-origin"] == "https://a.example"
     refused = await client.options(CHAT, headers={**PREFLIGHT, "origin": "https://b.example"})
     assert "access-control-allow-origin" not in refused.headers
@@ -200,7 +203,7 @@ async def test_the_outcomes_add_up(client: httpx.AsyncClient, transport: FakeTra
 async def test_tritons_metrics_are_appended(
     new_client: Any, transport: FakeTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_fetch_metrics", lambda url: b"nv_inference_count 1\n")
+    monkeypatch.setattr(health, "fetch_metrics", lambda url: b"nv_inference_count 1\n")
     text = (await new_client(triton_metrics="http://127.0.0.1:1/metrics").get("/metrics")).text
     assert "tritone_gateway_requests" in text
     assert text.endswith("nv_inference_count 1\n")

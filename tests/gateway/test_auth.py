@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
+import types
 from typing import Any
 
 import httpx
@@ -122,6 +125,117 @@ async def test_a_websocket_without_key_is_refused(transport: FakeTransport) -> N
 async def test_a_websocket_with_key_reaches_the_router(transport: FakeTransport, scope: dict[str, Any]) -> None:
     messages = await websocket_messages(transport, **scope)
     assert all(message.get("code") != 1008 for message in messages)
+
+
+async def test_a_refused_websocket_is_a_401_where_the_server_can_say_so(transport: FakeTransport) -> None:
+    for headers in ([], [(b"authorization", b"Bearer wrong-key")]):
+        extensions: dict[str, Any] = {"websocket.http.response": {}}
+        start, body = await websocket_messages(transport, headers=headers, extensions=extensions)
+        assert (start["type"], start["status"]) == ("websocket.http.response.start", 401)
+        assert (b"www-authenticate", b"Bearer") in start["headers"]
+        assert json.loads(body["body"])["error"]["code"] == "invalid_api_key"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/realtime", "/nope", "/v1/chat/completions", "/health/live", "//v1/realtime", "/"]
+)
+async def test_a_websocket_that_is_no_route_is_refused_and_counted(
+    transport: FakeTransport, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="tritone")
+    key = [(b"authorization", f"Bearer {KEYS[0]}".encode())]
+    (refused,) = await websocket_messages(transport, path=path, headers=key)
+    assert refused["type"] == "websocket.close"
+    await websocket_messages(transport, path=path)
+    fields = [record.__dict__["fields"] for record in caplog.records if record.message == "request"]
+    assert [(line["method"], line["status"], line["outcome"]) for line in fields] == [
+        ("WEBSOCKET", 403, "rejected")
+    ] * 2
+    assert [line.get("reason") for line in fields] == ["", "invalid_api_key"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"Bearer {KEYS[0]}", "Bearer wrong-key"],
+        ["Bearer wrong-key", f"Bearer {KEYS[0]}"],
+        [f"Bearer {KEYS[0]}", f"Bearer {KEYS[0]}"],
+        [f"Bearer {KEYS[0]}, Bearer wrong-key"],
+        [f"Bearer{KEYS[0]}"],
+        [f"Bearer\t{KEYS[0]}"],
+        [f"Token {KEYS[0]}"],
+        [KEYS[0]],
+        ["Bearer"],
+        ["Bearer " + KEYS[0].upper()],
+        ["Bearer " + KEYS[0] + "\xa0x"],
+        [f"Bearer {','.join(KEYS)}"],
+    ],
+)
+async def test_one_header_with_exactly_the_key(client: httpx.AsyncClient, values: list[str]) -> None:
+    headers = [(b"authorization", value.encode("latin-1")) for value in values]
+    assert (await client.get("/v1/models", headers=headers)).status_code == 401
+
+
+async def test_every_key_is_compared_whatever_was_sent(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the number nor the kind of comparisons tells how near a guess was."""
+    compared: list[tuple[int, int]] = []
+
+    def compare(a: bytes, b: bytes) -> bool:
+        compared.append((len(a), len(b)))
+        return hmac.compare_digest(a, b)
+
+    fake = types.SimpleNamespace(compare_digest=compare)
+    monkeypatch.setattr("tritone.gateway.middleware.auth.hmac", fake)
+    for guess in ("x", KEYS[0], KEYS[1], KEYS[0][:-1], "x" * 5000):
+        compared.clear()
+        await client.get("/v1/models", headers={"authorization": f"Bearer {guess}"})
+        assert compared == [(32, 32)] * len(KEYS)
+
+
+# --- browsers -------------------------------------------------------------------------------------------------------
+ORIGIN = "https://a.example"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "https://a.example.evil", "https://evil-a.example", "https://A.example", "http://a.example", "https://a.example:444",
+     "https://a.example/", "https://a.example, https://b.example", "*", "file://"],
+)  # fmt: skip
+async def test_an_origin_that_only_looks_allowed(new_client: Any, origin: str) -> None:
+    client = new_client(api_keys=KEYS, cors_origins=(ORIGIN,))
+    asked = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization",
+    }
+    for response in (
+        await client.options("/v1/chat/completions", headers=asked),
+        await client.get("/v1/models", headers={**GOOD, "origin": origin}),
+        await client.get("/v1/models", headers={"origin": origin}),
+    ):
+        assert "access-control-allow-origin" not in response.headers
+        assert "example" not in response.text
+
+
+async def test_a_preflight_opens_nothing(new_client: Any) -> None:
+    """It asks for no key, as browsers want it, and so must tell nothing and reach nothing."""
+    client = new_client(api_keys=KEYS, cors_origins=(ORIGIN,))
+    good = {"origin": ORIGIN, "access-control-request-method": "POST"}
+    for path in (*PATHS, *TRICKS):
+        response = await client.options(path, headers=good)
+        assert (response.status_code, response.text) == (200, "OK")
+        assert "access-control-allow-credentials" not in response.headers
+    for changes in (
+        {"access-control-request-method": "DELETE"},
+        {"access-control-request-headers": "x-secret"},
+        {"access-control-request-headers": "authorization," * 500 + "x"},
+    ):
+        response = await client.options("/metrics", headers={**good, **changes})
+        assert response.status_code == 400 and len(response.content) < 200
+    # Without the header that makes it one it is a request like any other.
+    assert (await client.options("/metrics", headers={"origin": ORIGIN})).status_code == 401
 
 
 async def test_keys_are_never_logged(client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:

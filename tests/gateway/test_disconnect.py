@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import struct
 import time
@@ -169,6 +170,36 @@ def test_a_client_that_does_not_read_is_dropped(
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
+def test_a_body_that_is_not_read_is_given_up(transport: FakeTransport, caplog: pytest.LogCaptureFixture) -> None:
+    """The place of a finished generation is free again although its client never reads the answer."""
+    caplog.set_level(logging.INFO)
+    play(transport, [*text_script(["x" * 1_000_000] * 20)])
+    with live_gateway(transport, GatewaySettings(drain_timeout_s=1, write_timeout_s=0.3)) as gateway:
+        connection = gateway.post(CHAT, BODY, receive_buffer_bytes=4096)
+        until(lambda: bool(transport.streams) and transport.streams[0].has_ended)
+        began = time.monotonic()
+        until(lambda: inflight(gateway) == 0, within_s=10)
+        assert time.monotonic() - began > 0.2
+        with pytest.raises(ConnectionResetError):
+            while connection.recv(1 << 20):
+                pass
+        connection.close()
+    assert outcomes(caplog)[-1] == "cancelled"
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+@pytest.mark.parametrize("body", [STREAM, BODY], ids=["stream", "body"])
+def test_the_end_of_an_answer_that_is_not_read(transport: FakeTransport, body: dict[str, Any]) -> None:
+    """All chunks came, less than the unread limit of them waits: the write timeout ends it."""
+    play(transport, text_script(["x" * 100_000] * 60))
+    with live_gateway(transport, GatewaySettings(drain_timeout_s=1, write_timeout_s=0.3)) as gateway:
+        connections = [gateway.post(CHAT, body, receive_buffer_bytes=4096) for _ in range(8)]
+        until(lambda: len(transport.streams) == 8)
+        until(lambda: inflight(gateway) == 0, within_s=10)
+        for connection in connections:
+            connection.close()
+
+
 def test_a_slow_client_that_reads_gets_everything(gateway: LiveGateway, transport: FakeTransport) -> None:
     play(transport, text_script(["x" * 1000] * 500))
     connection = gateway.post(CHAT, STREAM, receive_buffer_bytes=4096)
@@ -177,4 +208,5 @@ def test_a_slow_client_that_reads_gets_everything(gateway: LiveGateway, transpor
         received += connection.recv(2048)
         time.sleep(0.0001)
     connection.close()
-    assert received.count(b"xxx" * 300) == 500
+    body = re.sub(rb"\r\n[0-9a-f]+\r\n", b"", received)  # without the framing of the chunks
+    assert body.count(b"x" * 1000) == 500

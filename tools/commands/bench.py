@@ -80,6 +80,23 @@ def soak(
     _finish(report, markdown(report), output, "soak")
 
 
+@app.command()
+def fuzz(
+    cases: Annotated[int, typer.Option(min=1, max=1_000_000, help="Requests for each route and model.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=1, max=86_400, help="Longest time of each part.")] = 1800.0,
+    seed: Annotated[int, typer.Option(help="The same seed sends the same cases.")] = 1,
+    url: Annotated[str, typer.Option(help="A gateway that runs, without /v1. Default: start a stack.")] = "",
+    grpc: Annotated[str, typer.Option(help="host:port of that gateway's Triton. Default: no gRPC part.")] = "",
+    output: Annotated[Path, typer.Option(help="Folder for fuzz.json and fuzz.md.")] = Path("bench-results"),
+) -> None:
+    """Malformed HTTP, bodies made from the OpenAPI document, and malformed gRPC. Exits 1 when a promise is not kept."""
+    from tritone.tools.bench.fuzz import Fuzz, markdown, run
+
+    with progress_line() as announce:
+        report = run(Fuzz(cases, seconds, seed, url.rstrip("/"), grpc), new_run_folder("fuzz"), announce)
+    _finish(report, markdown(report), output, "fuzz")
+
+
 def _finish(report: dict[str, Any], page: str, output: Path, name: str) -> None:
     """Write the report and its page, show the page, and exit 1 when a target was missed."""
     output.mkdir(parents=True, exist_ok=True)
