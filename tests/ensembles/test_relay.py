@@ -107,7 +107,7 @@ def test_a_stage_that_dies_silently_is_an_error_not_an_empty_answer(chunks: tupl
     model.execute([request])
     assert request.sender.ended.wait(5)
     model.finalize()
-    assert [error["code"] for error in request.sender.errors()] == ["internal"]
+    assert [error["code"] for error in request.sender.errors()] == ["overloaded"]
 
 
 def test_an_exception_of_the_relay_says_nothing_of_the_library() -> None:
