@@ -23,7 +23,7 @@ from tritone.backends.core.decoupled_model import DecoupledModel
 from tritone.backends.core.finished_calls import FinishedCalls
 from tritone.backends.core.outbox import ResponseSender
 from tritone.backends.core.protocol import ChunkKind
-from tritone.ensembles.stage_link import STREAM_ENDED_EARLY, OrchestratorLinks, StageChunk
+from tritone.ensembles.stage_link import RELOAD_S, STREAM_ENDED_EARLY, OrchestratorLinks, StageChunk
 from tritone.errors import (
     Cancelled,
     Internal,
@@ -32,6 +32,7 @@ from tritone.errors import (
     Overloaded,
     TritoneError,
     Unsupported,
+    carries_wire,
     from_wire,
 )
 
@@ -88,13 +89,13 @@ class StageCall:
             if response.has_error():
                 refusal = response.error().message()
         self._finished.hold(responses)
-        if refusal is not None:
-            error = from_wire(refusal)
-            if isinstance(error, Internal) and '{"code"' not in refusal:
-                # Triton's own words: the stage was never asked, for it died or is being loaded again.
-                logger.warning("%s cannot be called: %s", self._model, refusal)
-                raise Overloaded(STAGE_AWAY, retry_after_s=5.0)
-            raise error
+        if refusal is None:
+            return
+        if carries_wire(refusal):
+            raise from_wire(refusal)
+        # Triton's own words: the stage was never asked, for it died or is being loaded again.
+        logger.warning("%s cannot be called: %s", self._model, refusal)
+        raise Overloaded(STAGE_AWAY, retry_after_s=RELOAD_S)
 
 
 class ClientStream:

@@ -72,7 +72,7 @@ class LinkedCall:
         return {ADDRESS_KEY: self._links.address, CALL_KEY: self._number}
 
     def __iter__(self) -> Iterator[StageChunk]:
-        """Chunks up to the last. Raises `Internal` when the stage dies or takes too long."""
+        """Chunks up to the last. Raises `Overloaded` when the stage dies, `Internal` when it takes too long."""
         while not self._has_ended:
             try:
                 frame = self._frames.get(timeout=max(0.0, self._deadline_s - time.monotonic()))

@@ -38,8 +38,16 @@ class Admission:
         self._running: Counter[Client] = Counter()
         self._queues: dict[Client, deque[_Waiter]] = {}  # no empty ones
         self._arrivals = itertools.count()
-        self.num_running = 0
-        self.num_waiting = 0
+
+    @property
+    def num_running(self) -> int:
+        """Generations that have a place."""
+        return self._running.total()
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests in the queue."""
+        return sum(map(len, self._queues.values()))
 
     @property
     def num_inflight(self) -> int:
@@ -63,20 +71,15 @@ class Admission:
         """Hold while a generation runs; waits for a free place first. `disconnected` returns when the client goes
         away; it is called only if there is a wait.
         """
-        if self.num_running < self._max_running and not self.num_waiting:
-            self._start(client)
+        if self.num_running < self._max_running and not self._queues:
+            self._running[client] += 1
         else:
             await self._wait(self._join(client), disconnected)
         try:
             yield
         finally:
             self._running[client] -= 1
-            self.num_running -= 1
             self._serve()
-
-    def _start(self, client: Client) -> None:
-        self._running[client] += 1
-        self.num_running += 1
 
     def _join(self, client: Client) -> _Waiter:
         if self.num_waiting >= self._max_waiting:
@@ -89,7 +92,6 @@ class Admission:
             waiter.place.set_exception(_busy())
         waiter = _Waiter(client, next(self._arrivals))
         self._queues.setdefault(client, deque()).append(waiter)
-        self.num_waiting += 1
         return waiter
 
     async def _wait(self, waiter: _Waiter, disconnected: Callable[[], Awaitable[object]]) -> None:
@@ -116,7 +118,6 @@ class Admission:
             waiter.place.cancel()
         elif waiter.place.exception() is None:
             self._running[waiter.client] -= 1
-            self.num_running -= 1
             self._serve()
 
     def _remove(self, waiter: _Waiter) -> None:
@@ -124,14 +125,13 @@ class Admission:
         queue.remove(waiter)
         if not queue:
             del self._queues[waiter.client]
-        self.num_waiting -= 1
 
     def _serve(self) -> None:
-        while self.num_waiting and self.num_running < self._max_running:
+        while self._queues and self.num_running < self._max_running:
             heads = {client: queue[0].arrival for client, queue in self._queues.items()}
             waiter = self._queues[client_to_serve(heads, self._running)][0]
             self._remove(waiter)
-            self._start(waiter.client)
+            self._running[waiter.client] += 1
             waiter.place.set_result(None)
 
 

@@ -19,8 +19,11 @@ _QUEUE_BUCKETS_S = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 class Places(Protocol):
     """Who knows how many generations run and wait."""
 
-    num_running: int
-    num_waiting: int
+    @property
+    def num_running(self) -> int: ...
+
+    @property
+    def num_waiting(self) -> int: ...
 
 
 class HeldBytes(Protocol):

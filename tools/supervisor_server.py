@@ -11,6 +11,8 @@ import urllib.request
 from typing import Any
 from urllib.parse import quote
 
+from tritone.gateway.stage_health import fetch_metrics
+
 ASK_TIMEOUT_S = 2.0
 UNLOAD_TIMEOUT_S = 15.0
 LOAD_TIMEOUT_S = 600.0
@@ -38,11 +40,8 @@ class SupervisedServer:
 
     def metrics_page(self) -> str | None:
         """The metrics page; none when it cannot be read."""
-        try:
-            with self._opener.open(self._metrics_url, timeout=ASK_TIMEOUT_S) as answer:
-                return bytes(answer.read()).decode("utf-8", "replace")
-        except _FAULTS:
-            return None
+        page = fetch_metrics(self._metrics_url)
+        return None if page is None else page.decode("utf-8", "replace")
 
     def is_live(self) -> bool:
         """Whether the server answers at all."""
@@ -57,7 +56,7 @@ class SupervisedServer:
     def ready_models(self) -> frozenset[str] | None:
         """Models that the server calls ready; none when it does not answer."""
         try:
-            index = self._ask("/v2/repository/index", {}, ASK_TIMEOUT_S)
+            index = self._ask("/v2/repository/index", ASK_TIMEOUT_S)
         except _FAULTS:
             return None
         return frozenset(entry["name"] for entry in index if entry.get("state") == "READY")
@@ -66,22 +65,21 @@ class SupervisedServer:
         """Ask for a model to be unloaded. Whether that ends is not known: one with requests of a dead process never
         does, and can be loaded again all the same."""
         try:
-            self._ask(f"/v2/repository/models/{quote(model)}/unload", {}, UNLOAD_TIMEOUT_S)
+            self._ask(f"/v2/repository/models/{quote(model)}/unload", UNLOAD_TIMEOUT_S)
         except _FAULTS:
             return
 
     def load(self, model: str) -> None:
         """Load a model. Raises `CannotLoad` or `DoesNotAnswer`."""
         try:
-            self._ask(f"/v2/repository/models/{quote(model)}/load", {}, LOAD_TIMEOUT_S)
+            self._ask(f"/v2/repository/models/{quote(model)}/load", LOAD_TIMEOUT_S)
         except urllib.error.HTTPError as error:
             raise CannotLoad(_reason(error)) from None
         except _FAULTS:
             raise DoesNotAnswer from None
 
-    def _ask(self, path: str, body: object, timeout_s: float) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.http_url + path, data)
+    def _ask(self, path: str, timeout_s: float) -> Any:
+        request = urllib.request.Request(self.http_url + path, b"{}")
         with self._opener.open(request, timeout=timeout_s) as answer:
             text = answer.read()
         return json.loads(text) if text else None

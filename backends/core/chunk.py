@@ -12,6 +12,7 @@ import numpy as np
 
 from tritone.backends.core import protocol
 from tritone.backends.core.protocol import ChunkKind, FinishReason
+from tritone.errors import TritoneError, to_wire
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Chunk:
     token_ids: tuple[int, ...] = ()
     finish_reason: FinishReason | None = None
     details: dict[str, Any] | None = None
+
+
+def failed_chunk(error: TritoneError) -> Chunk:
+    """The chunk that ends a request with `error`, where no Triton error can."""
+    return Chunk(ChunkKind.FAILED, details=json.loads(to_wire(error)))
 
 
 def text_array(text: str) -> np.ndarray[Any, np.dtype[np.object_]]:

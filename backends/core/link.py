@@ -16,7 +16,6 @@ another call, and its end tells at once that the process on the other side has d
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -29,10 +28,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tritone.backends.core import protocol
-from tritone.backends.core.chunk import Chunk, chunk_arrays
+from tritone.backends.core.chunk import Chunk, chunk_arrays, failed_chunk
 from tritone.backends.core.frames import FrameKind, encode, head, read_frame
-from tritone.backends.core.protocol import ChunkKind
-from tritone.errors import Cancelled, InvalidRequest, TritoneError, to_wire
+from tritone.errors import Cancelled, InvalidRequest, TritoneError
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +87,7 @@ class LinkSender:
 
     def send_error(self, error: TritoneError) -> None:
         """Send `error` as the last chunk."""
-        self.send_chunk(Chunk(ChunkKind.FAILED, details=json.loads(to_wire(error))), is_final=True)
+        self.send_chunk(failed_chunk(error), is_final=True)
 
     def abandon(self) -> None:
         """The call was refused: nothing will be sent."""

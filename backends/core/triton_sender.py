@@ -9,7 +9,6 @@ callers may, an error after the first response travels as a FAILED chunk.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from tritone.backends.core import protocol
-from tritone.backends.core.chunk import Chunk, chunk_arrays
+from tritone.backends.core.chunk import Chunk, chunk_arrays, failed_chunk
 from tritone.backends.core.finished_calls import FinishedCalls
-from tritone.backends.core.protocol import ChunkKind
 from tritone.errors import TRITON_CODES, TritoneError, to_wire
 
 
@@ -74,7 +72,7 @@ class TritonSender:
     def send_error(self, error: TritoneError) -> None:
         """Send `error` as the final response."""
         if self.wants_failed_chunk and self._next_index > 0:
-            self.send_chunk(Chunk(ChunkKind.FAILED, details=json.loads(to_wire(error))), is_final=True)
+            self.send_chunk(failed_chunk(error), is_final=True)
             return
         self._close(self._pb_utils.InferenceResponse(error=triton_error(self._pb_utils, error)))
 

@@ -20,6 +20,7 @@ import json
 from typing import ClassVar
 
 MAX_MESSAGE_CHARS = 2000
+_WIRE_START = '{"code"'
 
 
 class TritoneError(Exception):
@@ -117,9 +118,14 @@ def to_wire(error: TritoneError) -> str:
     )
 
 
+def carries_wire(text: str) -> bool:
+    """Whether a Triton error text holds an error of ours; Triton's own words do not."""
+    return _WIRE_START in text
+
+
 def from_wire(text: str) -> TritoneError:
     """Read an error back from a Triton error text. Text that is not ours becomes `Internal` without being quoted."""
-    start = text.find('{"code"')
+    start = text.find(_WIRE_START)
     if start < 0:
         return Internal("the inference server failed to process the request")
     try:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from tritone.tools.bench.measure import Target
 from tritone.tools.bench.processes import ProcessUsage
 from tritone.tools.bench.soak_traffic import Outcome, Record
@@ -31,10 +33,7 @@ class Sample:
 
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that `share` of all values do not exceed; NaN of none."""
-    if not values:
-        return float("nan")
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
+    return float(np.quantile(values, share, method="inverted_cdf")) if values else float("nan")
 
 
 def judge(records: Sequence[Record], samples: Sequence[Sample], seconds: float) -> list[Target]:

@@ -91,7 +91,7 @@ class Traffic:
                     record = await self._send_and_leave(http, at_s, question, choices.randrange(6))
                 else:
                     record = await self._send_good(http, at_s, question)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, TimeoutError) as error:
                 record = Record(at_s, Outcome.BROKEN, remark=type(error).__name__)
             self.records.append(record)
 
